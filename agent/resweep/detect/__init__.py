@@ -1,0 +1,1 @@
+"""What invalidates a tuned k, found and named."""

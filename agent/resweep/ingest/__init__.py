@@ -1,0 +1,1 @@
+"""Recorded material from outside brought to events and windows."""

@@ -1,0 +1,1 @@
+"""The labelled set: sampling, cases, formats."""

@@ -1,0 +1,1 @@
+"""What runs inside the user's service: wrapping, recording, spooling."""

@@ -1,0 +1,1 @@
+"""Jobs and leadership: the only place that knows the scheduler."""

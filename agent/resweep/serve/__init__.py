@@ -1,0 +1,1 @@
+"""What people and programs talk to: command line, HTTP API, pages."""

@@ -1,0 +1,1 @@
+"""The agent's database: the only writer of what resweep remembers."""

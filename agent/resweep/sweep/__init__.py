@@ -1,0 +1,1 @@
+"""Measures over k, the choice of a depth, and its record."""
