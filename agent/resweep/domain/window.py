@@ -13,7 +13,7 @@ import msgspec
 
 MINUTE = 60
 SCALE = 1_000_000  # fixed point: sums are kept in millionths
-GROUPS_MAX = 32  # filter keys kept per window; more share "other"
+GROUPS_MAX = 32  # filter keys one process keeps per window; more share "other"
 
 # Upper bounds of the buckets (le), without +Inf.
 BUCKETS: Mapping[str, tuple[float, ...]] = {
@@ -135,8 +135,8 @@ class Window(msgspec.Struct):
                 self.histograms[name] = Histogram(list(histogram.counts), histogram.total)
             else:
                 mine.merge(histogram)
-        for key in sorted(other.groups):
-            self.group(key).merge(other.groups[key])
+        for key, group in other.groups.items():  # no bound here: a bound would make the order matter
+            self.groups.setdefault(key, Group()).merge(group)
 
     def get(self, name: str) -> int:
         """Return a count, 0 where never seen."""
