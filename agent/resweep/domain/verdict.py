@@ -85,6 +85,14 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlagChange:
+    """A flag that opened, sharpened (`updated`) or cleared."""
+
+    flag: Flag
+    kind: Literal["opened", "updated", "cleared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The state of one (pipeline, basis), with the reason in words. `since` is unix seconds."""
 

@@ -33,7 +33,8 @@ COUNTS: tuple[str, ...] = (
     "ok",  # completed: neither error nor partial
     "empty_zero",
     "empty_none",
-    "short",
+    "short",  # 0 < returned < asked
+    "served",  # returned >= asked
     "errors",
     "partial",
     "low_confidence",

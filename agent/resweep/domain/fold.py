@@ -1,0 +1,102 @@
+"""One event into one window: the single place that says what counts as what.
+
+Recorder, agent intake and replay all fold through here, so a live minute and a replayed one are equal.
+"""
+
+from __future__ import annotations
+
+from resweep.domain.event import Hit, RetrievalEvent
+from resweep.domain.window import Window
+
+DEPTHS_MAX = 1000  # depths above share one count, so that a window stays bounded
+
+
+def fold(window: Window, event: RetrievalEvent) -> None:
+    """Add one live event to its window.
+
+    Errors and partial answers are counted apart and take no part in empties, shorts, scores or histograms
+    (except the duration of what completed). An empty answer is not short. Probes are not live: the caller
+    leaves them out.
+    """
+    window.add("retrievals")
+    if event.error is not None:
+        window.add("errors")
+        window.add(f"error:{event.error.error_class}")
+    elif event.partial:
+        window.add("partial")
+    else:
+        window.add("ok")
+        _completed(window, event)
+
+
+def _completed(window: Window, event: RetrievalEvent) -> None:
+    returned, asked = event.returned, event.asked
+    window.observe("retrieved_passages", returned)
+    window.add("passages", returned)
+    if returned == 0:
+        window.add("empty_none" if event.returned_none else "empty_zero")
+    _asked(window, event)
+    if event.latency_s is not None:
+        window.observe("retrieval_duration_seconds", event.latency_s)
+    rerank_s = event.stages.get("rerank_s")
+    if rerank_s is not None:
+        window.observe("rerank_duration_seconds", rerank_s)
+    if event.filters:
+        _filters(window, event)
+    if asked is not None and event.candidates is not None and returned < asked <= event.candidates:
+        window.add("candidates_cut")
+    _hits(window, event.hits[:returned])
+
+
+def _asked(window: Window, event: RetrievalEvent) -> None:
+    """Asked and returned depth, side by side, over the calls that say what they asked."""
+    asked, returned = event.asked, event.returned
+    if asked is None:
+        return
+    window.add(f"asked:{min(asked, DEPTHS_MAX)}")
+    window.add(f"returned:{min(returned, DEPTHS_MAX)}")
+    window.add("asked_sum", asked)
+    window.add("returned_sum", returned)
+    if 0 < returned < asked:
+        window.add("short")
+    if returned >= asked:
+        window.add("served")
+
+
+def _filters(window: Window, event: RetrievalEvent) -> None:
+    """Per filter key (never per value): how often it starves the answer."""
+    asked = event.asked or 0
+    for key in event.filters or ():
+        group = window.group(str(key)[:64])
+        group.n += 1
+        group.empty += event.returned == 0
+        group.short += 0 < event.returned < asked
+        group.returned += event.returned
+        group.asked += asked
+
+
+def _hits(window: Window, hits: tuple[Hit, ...]) -> None:
+    if not hits:
+        return
+    tokens = [h.tokens for h in hits if h.tokens is not None]
+    if tokens:
+        window.observe("context_tokens", sum(tokens))
+    sources = [h.source for h in hits if h.source is not None]
+    if sources:
+        window.observe("source_diversity_ratio", len(set(sources)) / len(sources))
+    window.add("distinct_passages", len({h.text_hash or h.id for h in hits}))
+    _scores(window, hits)
+
+
+def _scores(window: Window, hits: tuple[Hit, ...]) -> None:
+    scores = [h.score for h in hits if h.score is not None]
+    window.add("score_valid", len(scores))
+    invalid = sum(h.score_state == "invalid" for h in hits)
+    if invalid:
+        window.add("score_invalid", invalid)
+    if len(scores) + invalid < len(hits):
+        window.add("score_missing", len(hits) - len(scores) - invalid)
+    if hits[0].score is not None:
+        window.observe("top_score", hits[0].score)
+    if len(scores) > 1 and scores[0] != scores[-1]:
+        window.add("score_up" if scores[0] > scores[-1] else "score_down")
