@@ -26,12 +26,25 @@ DROP_REASONS: tuple[str, ...] = ("ring_full", "spool_full", "sink_failed", "reda
 STRATA: tuple[str, ...] = ("uniform", "low_confidence", "novel", "empty_or_short", "feedback", "canary_lost")
 
 
+class Exemplar(NamedTuple):
+    """One observation behind a series, with where to look it up, e.g. `(("trace_id", "…"),)`.
+
+    `value` is in the unit of its metric; in a histogram it says which bucket the exemplar belongs to. `ts`
+    is unix seconds. All label names and values together hold at most 128 characters (OpenMetrics 1.0).
+    """
+
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    ts: float | None = None
+
+
 class Sample(NamedTuple):
     """One series and its value; histograms carry a `Histogram` over `BUCKETS[bounds]`."""
 
     metric: str
     labels: tuple[str, ...]
     value: float | Histogram
+    exemplar: Exemplar | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
