@@ -14,10 +14,23 @@ DEPTHS_MAX = 1000  # depths above share one count, so that a window stays bounde
 def fold(window: Window, event: RetrievalEvent) -> None:
     """Add one live event to its window.
 
-    Errors and partial answers are counted apart and take no part in empties, shorts, scores or histograms
-    (except the duration of what completed). An empty answer is not short. Probes are not live: the caller
-    leaves them out.
+    Errors and partial answers are counted apart and take no part in empties, shorts, scores or histograms.
+    An empty answer is not short. Probes are not live: the caller leaves them out.
     """
+    fold_counts(window, event)
+    if event.error is not None or event.partial:
+        return
+    window.observe("retrieved_passages", event.returned)
+    if event.latency_s is not None:
+        window.observe("retrieval_duration_seconds", event.latency_s)
+    rerank_s = event.stages.get("rerank_s")
+    if rerank_s is not None:
+        window.observe("rerank_duration_seconds", rerank_s)
+    _hits(window, event.hits[: event.returned])
+
+
+def fold_counts(window: Window, event: RetrievalEvent) -> None:
+    """Add the counts of one live event alone: what the declared and introspected layers read."""
     window.add("retrievals")
     if event.error is not None:
         window.add("errors")
@@ -31,21 +44,14 @@ def fold(window: Window, event: RetrievalEvent) -> None:
 
 def _completed(window: Window, event: RetrievalEvent) -> None:
     returned, asked = event.returned, event.asked
-    window.observe("retrieved_passages", returned)
     window.add("passages", returned)
     if returned == 0:
         window.add("empty_none" if event.returned_none else "empty_zero")
     _asked(window, event)
-    if event.latency_s is not None:
-        window.observe("retrieval_duration_seconds", event.latency_s)
-    rerank_s = event.stages.get("rerank_s")
-    if rerank_s is not None:
-        window.observe("rerank_duration_seconds", rerank_s)
     if event.filters:
         _filters(window, event)
     if asked is not None and event.candidates is not None and returned < asked <= event.candidates:
         window.add("candidates_cut")
-    _hits(window, event.hits[:returned])
 
 
 def _asked(window: Window, event: RetrievalEvent) -> None:
