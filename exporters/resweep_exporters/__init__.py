@@ -1,0 +1,1 @@
+"""How resweep's numbers leave it: Prometheus, OTLP, signed webhooks. Each module loads only what it needs."""
