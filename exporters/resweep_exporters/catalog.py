@@ -360,6 +360,14 @@ _AGENT: tuple[Metric, ...] = (
         unit="seconds",
     ),
     _gauge(
+        "resweep_maintenance",
+        "resweep.maintenance",
+        "",
+        "1 while announced work on a pipeline lasts: its alerts are silent, its flags are recorded; else 0.",
+        PIPELINE,
+        "pipeline",
+    ),
+    _gauge(
         "resweep_job_last_success_timestamp_seconds",
         "resweep.job.last_success.timestamp",
         "s",
