@@ -42,24 +42,24 @@ class AgentSettings:
         "Address and port of the HTTP API and /metrics; port 0 takes a free one. An address that is not "
         "loopback needs RESWEEP_TOKEN.",
     )
-    state_dir: str | None = _setting(
+    home: str | None = _setting(
         None,
-        "Folder of the agent's own files: the store, the token, the address it listens on. Default: the "
-        "`state` folder beside the spool.",
+        "Folder of the agent's own files (store, token, address) with the spool in it; recorders read the "
+        "same variable. Default: `$XDG_STATE_HOME/resweep`, else `~/.local/state/resweep`.",
         path=True,
     )
     spool_dir: str | None = _setting(
         None,
-        "Folder into which recorders put their batches; must be the recorders' own.",
+        "Folder into which recorders put their batches, where it is not `spool` in the home folder.",
         path=True,
     )
     store: str | None = _setting(
-        None, "Database URL; without one, an SQLite file `resweep.db` in the state folder."
+        None, "Database URL; without one, an SQLite file `resweep.db` in the home folder."
     )
     token: str | None = _setting(
         None,
         "Bearer token of the HTTP API. Keep it in the environment. Without one, and on loopback only, a "
-        "token is made and kept in the file `token` of the state folder, readable by its owner alone.",
+        "token is made and kept in the file `token` of the home folder, readable by its owner alone.",
     )
     lock_file: str | None = _setting(
         None,

@@ -27,7 +27,7 @@ class JobState(msgspec.Struct, kw_only=True):
     """The runs of one job so far. Times are unix seconds, None before the first.
 
     `tick` is the tick that was started last: it is never started again, by no process. `covered` is the end
-    of the time served by successful runs.
+    of the time served by successful runs, `lateness_s` how long after its tick the last run began.
     """
 
     name: str
@@ -38,6 +38,7 @@ class JobState(msgspec.Struct, kw_only=True):
     failures: int = 0
     late: int = 0
     skipped: int = 0
+    lateness_s: float = 0.0
     error: str | None = None
 
     def started(self, run: Due) -> None:
@@ -46,6 +47,7 @@ class JobState(msgspec.Struct, kw_only=True):
         self.runs += 1
         self.skipped += run.skipped
         self.late += run.late_s > LATE_S
+        self.lateness_s = run.late_s
 
     def done(self, run: Due, now: float) -> None:
         """Note that a run came to its end."""

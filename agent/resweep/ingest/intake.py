@@ -1,0 +1,51 @@
+"""The one way by which batches reach the store, from the spool as over HTTP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from resweep.domain.batch import Batch
+from resweep.ingest.check import check_batch
+
+
+class Applies(Protocol):
+    """What a store offers to an intake."""
+
+    def apply(self, batch: Batch) -> bool:
+        """Apply a batch once; False where (writer, seq) was applied before."""
+
+
+class Intake:
+    """Checks a batch, applies it once, and tells `heard` of each batch that was new.
+
+    `applied`, `duplicates` and `refused` count batches since the start.
+    """
+
+    def __init__(self, store: Applies, heard: Callable[[Batch], None] = lambda batch: None) -> None:
+        self._store = store
+        self._heard = heard
+        self._lock = threading.Lock()
+        self.applied = 0
+        self.duplicates = 0
+        self.refused = 0
+
+    def take(self, batch: Batch) -> bool:
+        """Apply a batch; False where it was applied before.
+
+        Raises InputError for a batch that cannot be counted, StoreError where the store refuses.
+        """
+        check_batch(batch)
+        new = self._store.apply(batch)
+        with self._lock:
+            self.applied += new
+            self.duplicates += not new
+        if new:
+            self._heard(batch)
+        return new
+
+    def refuse(self) -> None:
+        """Count a batch that could not be used."""
+        with self._lock:
+            self.refused += 1
