@@ -1,0 +1,1 @@
+"""The whole loop on a real corpus, on this machine: `resweep demo`."""

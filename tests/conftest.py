@@ -1,0 +1,33 @@
+"""What every test may lean on: a missing real part skips, unless everything is required."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+REQUIRED = os.environ.get("RESWEEP_REQUIRE") == "all"
+
+
+def need(found: bool, what: str) -> None:
+    """Skip where a real part is missing; fail instead when RESWEEP_REQUIRE=all."""
+    if found:
+        return
+    if REQUIRED:
+        pytest.fail(f"RESWEEP_REQUIRE=all, and {what} is missing", pytrace=False)
+    pytest.skip(f"needs {what}")
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[[str], str]:
+    """Return a program's path by name; skip (or fail) where it is not installed."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        need(path is not None, f"the program {name!r}")
+        assert path is not None
+        return path
+
+    return find
