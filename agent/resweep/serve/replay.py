@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from resweep.detect.judge import Judge
@@ -177,8 +178,7 @@ def replay(
     """
     reader, replayer = LineReader(rules), Replayer(settings, rules, tuned)
     for path in paths:
-        for item in reader.read(_told(lines_of(path), progress)):
-            replayer.take(item)
+        _replay_file(path, reader, replayer, progress)
     result = replayer.finish()
     result.unknown_fields = reader.unknown_fields
     if result.events == 0 and result.bad_lines:
@@ -188,6 +188,21 @@ def replay(
             f"Line {first.line}: {first.reason}"
         )
     return result
+
+
+def _replay_file(
+    path: Path, reader: LineReader, replayer: Replayer, progress: Callable[[int], None] | None
+) -> None:
+    """Take a file's items; where a file breaks off, that is told and what came before it stands."""
+    lines = lines_of(path)
+    first = next(lines, None)  # a file that cannot be opened at all stops the replay
+    if first is None:
+        return
+    try:
+        for item in reader.read(_told(chain([first], lines), progress)):
+            replayer.take(item)
+    except InputError as error:
+        replayer.take(BadLine(0, str(error)))
 
 
 def _told(lines: Iterator[bytes], progress: Callable[[int], None] | None) -> Iterator[bytes]:
