@@ -62,13 +62,13 @@ class OtlpExporter:
         self._monotonic = monotonic
         self._warned = -LOG_EVERY
         self._thread: threading.Thread | None = None
-        self._open()
+        self._renew()
 
     def start(self) -> None:
         """Export from now on, in a thread that ends with the process; starting twice is starting once."""
         if self._thread is None:
             if self._stopping.is_set():
-                self._open()
+                self._renew()
             _running.add(self)
             atexit.register(self.stop)
             self._thread = threading.Thread(target=self._run, name="resweep-otlp", daemon=True)
@@ -85,7 +85,8 @@ class OtlpExporter:
             return
         atexit.unregister(self.stop)
         _running.discard(self)
-        self._exporter.shutdown()
+        if self._client is not None:
+            self._client.shutdown()  # ends a wait between two attempts
         thread.join(timeout)
         with self._counting:
             self._given_up = True
@@ -93,38 +94,43 @@ class OtlpExporter:
 
     def export_once(self) -> bool:
         """Export now and wait for the answer; False where nothing was delivered. Never raises."""
-        return self._export(self._exporter)
+        return self._export()
 
     def snapshot(self) -> Snapshot:
         """Return the health of the export."""
         name = "resweep_process_undelivered_points_total"
         return Snapshot(ts=time.time(), samples=(Sample(name, (), self.undelivered),))
 
-    def _open(self) -> None:
-        # Made anew in a forked child, where threads, locks and connections of the parent mean nothing.
-        self._builder = DataBuilder()
-        self._exporter = self._client(self._timeout)
+    def _renew(self) -> None:
+        # Also in a forked child, where threads, locks and connections of the parent mean nothing. The rest is
+        # made at the first export: inside a fork handler, the SDK would wait for a lock that fork holds.
+        self._builder: DataBuilder | None = None
+        self._client: OTLPMetricExporter | None = None
         self._stopping = threading.Event()
         self._exclusive = threading.Lock()
         self._counting = threading.Lock()
         self._in_flight = 0
         self._given_up = False
 
-    def _client(self, timeout: float) -> OTLPMetricExporter:
+    def _open(self, timeout: float) -> OTLPMetricExporter:
         return OTLPMetricExporter(self._endpoint, headers=self._headers, timeout=timeout)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval):
-            self._export(self._exporter)
-        self._export(self._client(FLUSH))
+            self._export()
+        with self._exclusive:
+            self._client = None
+        self._export(FLUSH)
 
-    def _export(self, client: OTLPMetricExporter) -> bool:
+    def _export(self, timeout: float | None = None) -> bool:
         with self._exclusive, _quietly():
             try:
+                self._builder = self._builder or DataBuilder()
                 data = self._builder.build(gather(read([self._source, self])))
                 if data is None:
                     return False
-                return self._send(client, data)
+                self._client = self._client or self._open(timeout or self._timeout)
+                return self._send(self._client, data)
             except Exception as error:  # noqa: BLE001 - the thread must live on, the caller must not notice
                 self._settle(self._in_flight, failed=True, why=f"{type(error).__name__}: {error}")
                 return False
@@ -210,7 +216,7 @@ _running: weakref.WeakSet[OtlpExporter] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for exporter in list(_running):
-        exporter._open()
+        exporter._renew()
         exporter._thread = None
         exporter.start()
 
