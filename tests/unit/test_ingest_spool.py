@@ -115,8 +115,6 @@ def test_a_damaged_file_is_moved_aside_with_its_reason(
         Window("p", "c", 1, counts={"ok": -1}),
         Window("p", "c", 1, counts={"ok": 1 << 63}),
         Window("p", "c", -1),
-        Window("", "c", 1),
-        Window("p" * 201, "c", 1),
         Window("p", "c", 1, histograms={"top_score": Histogram([1, 2])}),
         Window("p", "c", 1, histograms={"made_up": Histogram([1, 2])}),
     ],

@@ -57,7 +57,7 @@ def test_the_environment_is_stronger_than_the_file_and_a_flag_than_both(tmp_path
         ("[agent]\nstandby = 'perhaps'\n", "expected true or false; got 'perhaps'"),
         ("[metrics]\nconfigs = 21\n", "expected at least 1 and at most 20; got 21"),
         ("[metrics]\nconfigs = 2.5\n", "expected a whole number; got 2.5"),
-        ("[otlp]\ninterval_s = nan\n", "expected at least 1; got nan"),
+        ("[otlp]\ninterval_s = nan\n", "expected a number; got nan"),
         ("[agent]\ntoken = 5\n", "expected text; got a value"),
         ("[agent]\nlog_format = 'xml'\n", "expected 'plain' or 'json'; got 'xml'"),
         ("[agent]\ntime_zone = 'Mars/Olympus'\n", "expected a zone like Europe/Berlin"),

@@ -1,0 +1,136 @@
+"""The judge's desk: what comes in is told to the judge, what it says goes to the store.
+
+The judge is a pure object in memory. Its state is saved with its flags in one transaction, and taken up
+again after a restart; windows that the store holds and the state has not seen yet are told again first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from resweep.detect.judge import Judge
+from resweep.domain.batch import Batch, ConfigRecord
+from resweep.domain.clock import Clock, SystemClock
+from resweep.domain.verdict import Flag, FlagChange, TunedK, Verdict
+from resweep.domain.window import MINUTE, Window
+from resweep.schedule.due import Due
+from resweep.store.names import label
+
+log = logging.getLogger("resweep.schedule")
+
+SAVE_EVERY_S = 60.0  # an unchanged verdict is written this often, with what the judge saw since
+REBUILD_S = 2 * 3600.0  # how much of the past is told to a judge that remembers nothing
+
+
+class Remembers(Protocol):
+    """What the desk asks of a store."""
+
+    def tuned(self, pipeline: str | None = None) -> Sequence[TunedK]:
+        """Return the tuned depths."""
+
+    def pipelines(self) -> Sequence[str]:
+        """Return the names of the pipelines ever seen."""
+
+    def configs(self, pipeline: str) -> Sequence[ConfigRecord]:
+        """Return the configs of a pipeline."""
+
+    def windows(self, pipeline: str, since_minute: int, until_minute: int) -> Sequence[Window]:
+        """Return the minute windows in [since, until)."""
+
+    def in_maintenance(self, now: float) -> set[str]:
+        """Return the pipelines under announced work."""
+
+    def save_judgement(self, flags: Iterable[Flag], verdicts: Iterable[Verdict], state: bytes) -> None:
+        """Write flags, verdicts and the judge's state in one transaction."""
+
+    def judge_state(self) -> bytes | None:
+        """Return the judge's saved state."""
+
+
+class DeskState(msgspec.Struct):
+    """What is saved: the judge's own state, and up to when it was told everything (unix s)."""
+
+    told_until: float
+    judge: msgspec.Raw
+
+
+class Desk:
+    """Keeps one judge. All methods may be called from any thread."""
+
+    def __init__(
+        self, store: Remembers, make_judge: Callable[[bytes | None], Judge], clock: Clock | None = None
+    ) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._lock = threading.RLock()
+        self._make = make_judge
+        self._unsaved: list[FlagChange] = []
+        self._dirty = True
+        self._saved_at = 0.0
+        self.judge = make_judge(None)
+
+    def open(self) -> None:
+        """Take up the saved state, and tell the judge what the store holds beyond it."""
+        with self._lock:
+            now = self._clock.now()
+            told_until = self._restore(now)
+            self._refresh(now)
+            for pipeline in self._store.pipelines():
+                for record in self._store.configs(pipeline):
+                    self.judge.config_seen(record)
+                first = int(told_until // MINUTE) + 1  # of the minute in between it saw a part
+                for window in self._store.windows(pipeline, first, int(now // MINUTE) + 1):
+                    self.judge.observe(window, min(now, float((window.minute + 1) * MINUTE)))
+            self._dirty = True
+
+    def _restore(self, now: float) -> float:
+        saved = self._store.judge_state()
+        if saved is not None:
+            try:
+                state = msgspec.json.decode(saved, type=DeskState)
+                self.judge = self._make(bytes(state.judge))
+            except msgspec.MsgspecError as error:
+                log.warning("the judge's saved state cannot be read and is made anew: %s", error)
+            else:
+                return state.told_until
+        self.judge = self._make(None)
+        return now - REBUILD_S
+
+    def heard(self, batch: Batch) -> None:
+        """Tell the judge of a batch that was applied."""
+        with self._lock:
+            for record in batch.configs:
+                self.judge.config_seen(msgspec.structs.replace(record, pipeline=label(record.pipeline)))
+            for window in sorted(batch.windows, key=lambda w: w.minute):
+                known_as = msgspec.structs.replace(window, pipeline=label(window.pipeline))
+                self.judge.observe(known_as, min(batch.ts, float((window.minute + 1) * MINUTE)))
+            self._dirty = True
+
+    def sit(self, run: Due | None = None) -> list[FlagChange]:
+        """Let time pass, and save where anything is new; return the changes of flags."""
+        with self._lock:
+            now = self._clock.now()
+            self._refresh(now)
+            self.judge.advance(now)
+            changes = self.judge.drain()
+            self._unsaved += changes
+            if self._unsaved or self._dirty or now - self._saved_at >= SAVE_EVERY_S:
+                self._save(now)
+            for change in changes:
+                log.info("flag %s: %s", change.kind, change.flag.message)
+            return changes
+
+    def _refresh(self, now: float) -> None:
+        self.judge.set_tuned(self._store.tuned())
+        self.judge.set_maintenance(self._store.in_maintenance(now))
+
+    def _save(self, now: float) -> None:
+        state = DeskState(told_until=now, judge=msgspec.Raw(self.judge.dump()))
+        flags = [change.flag for change in self._unsaved]
+        self._store.save_judgement(flags, self.judge.verdicts(now), msgspec.json.encode(state))
+        self._unsaved, self._dirty, self._saved_at = [], False, now
