@@ -11,8 +11,7 @@ import pytest
 
 from resweep.domain.batch import Batch, encode_batch
 from resweep.domain.clock import VirtualClock
-from resweep.domain.errors import StoreBusyError, StoreError
-from resweep.domain.window import Histogram, Window
+from resweep.domain.errors import InputError, StoreBusyError, StoreError
 from resweep.ingest.intake import Intake
 from resweep.ingest.spool import Spool
 
@@ -44,9 +43,9 @@ Put = Callable[..., Path]
 
 @pytest.fixture(name="put")
 def _put(tmp_path: Path) -> Put:
-    def put(seq: int, *windows: Window, age: int = 0) -> Path:
+    def put(seq: int, *, age: int = 0) -> Path:
         path = tmp_path / name(seq)
-        path.write_bytes(encode_batch(Batch(writer="w1", seq=seq, ts=1.0, windows=list(windows))))
+        path.write_bytes(encode_batch(Batch(writer="w1", seq=seq, ts=1.0)))
         os.utime(path, (1000 - age, 1000 - age))
         return path
 
@@ -109,21 +108,10 @@ def test_a_damaged_file_is_moved_aside_with_its_reason(
     assert "InputError" in (tmp_path / "bad" / f"{name(1)}.reason").read_text()
 
 
-@pytest.mark.parametrize(
-    "window",
-    [
-        Window("p", "c", 1, counts={"ok": -1}),
-        Window("p", "c", 1, counts={"ok": 1 << 63}),
-        Window("p", "c", -1),
-        Window("p", "c", 1, histograms={"top_score": Histogram([1, 2])}),
-        Window("p", "c", 1, histograms={"made_up": Histogram([1, 2])}),
-    ],
-)
-def test_numbers_that_are_no_counts_are_refused(
-    window: Window, put: Put, spool: Spool, store: Applied
-) -> None:
-    """They would poison sums that are never recomputed."""
-    put(1, window)
+def test_a_batch_that_the_store_calls_unusable_is_moved_aside(put: Put, spool: Spool, store: Applied) -> None:
+    """Numbers that are no counts, for instance: trying again would not help."""
+    put(1)
+    store.error = InputError("expected a count from 0; got -1")
     spool.run()
     assert (store.batches, spool.bad) == ([], 1)
 

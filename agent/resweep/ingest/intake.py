@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from resweep.domain.batch import Batch
-from resweep.ingest.check import check_batch
 
 
 class Applies(Protocol):
@@ -18,7 +17,7 @@ class Applies(Protocol):
 
 
 class Intake:
-    """Checks a batch, applies it once, and tells `heard` of each batch that was new.
+    """Applies a batch once, and tells `heard` of each batch that was new.
 
     `applied`, `duplicates` and `refused` count batches since the start.
     """
@@ -36,7 +35,6 @@ class Intake:
 
         Raises InputError for a batch that cannot be counted, StoreError where the store refuses.
         """
-        check_batch(batch)
         new = self._store.apply(batch)
         with self._lock:
             self.applied += new
