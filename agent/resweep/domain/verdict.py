@@ -115,7 +115,8 @@ class TunedK:
     """A depth chosen for one (pipeline, basis, epoch): the record beside the hash.
 
     `observed` holds the facts at tuning time (canary digest, vector size, passage count, corpus revision).
-    `best_set` is the set of context depths not distinguishable from the best. Times are unix seconds.
+    `best_set` is the set of context depths not distinguishable from the best. `grid` and `slices` tell in
+    brief what was swept and how the slices fared. Times are unix seconds.
     """
 
     pipeline: str
@@ -128,6 +129,8 @@ class TunedK:
     objective: str | None = None
     constraints: Mapping[str, object] = field(default_factory=dict)
     labelled_set: Mapping[str, object] = field(default_factory=dict)
+    grid: Mapping[str, object] = field(default_factory=dict)
+    slices: Mapping[str, object] = field(default_factory=dict)
     weak_cases: tuple[str, ...] = ()
     report: str | None = None
     judge: Mapping[str, object] = field(default_factory=dict)
