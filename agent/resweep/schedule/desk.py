@@ -8,48 +8,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
 from resweep.detect.judge import Judge
-from resweep.domain.batch import Batch, ConfigRecord
+from resweep.domain.batch import Batch
 from resweep.domain.clock import Clock, SystemClock
-from resweep.domain.verdict import Flag, FlagChange, TunedK, Verdict
-from resweep.domain.window import MINUTE, Window
+from resweep.domain.verdict import FlagChange
+from resweep.domain.window import MINUTE
 from resweep.schedule.due import Due
 from resweep.store.names import label
+from resweep.store.sql import SqlStore
 
 log = logging.getLogger("resweep.schedule")
 
 SAVE_EVERY_S = 60.0  # an unchanged verdict is written this often, with what the judge saw since
 REBUILD_S = 2 * 3600.0  # how much of the past is told to a judge that remembers nothing
-
-
-class Remembers(Protocol):
-    """What the desk asks of a store."""
-
-    def tuned(self, pipeline: str | None = None) -> Sequence[TunedK]:
-        """Return the tuned depths."""
-
-    def pipelines(self) -> Sequence[str]:
-        """Return the names of the pipelines ever seen."""
-
-    def configs(self, pipeline: str) -> Sequence[ConfigRecord]:
-        """Return the configs of a pipeline."""
-
-    def windows(self, pipeline: str, since_minute: int, until_minute: int) -> Sequence[Window]:
-        """Return the minute windows in [since, until)."""
-
-    def in_maintenance(self, now: float) -> set[str]:
-        """Return the pipelines under announced work."""
-
-    def save_judgement(self, flags: Iterable[Flag], verdicts: Iterable[Verdict], state: bytes) -> None:
-        """Write flags, verdicts and the judge's state in one transaction."""
-
-    def judge_state(self) -> bytes | None:
-        """Return the judge's saved state."""
 
 
 class DeskState(msgspec.Struct):
@@ -63,7 +38,7 @@ class Desk:
     """Keeps one judge. All methods may be called from any thread."""
 
     def __init__(
-        self, store: Remembers, make_judge: Callable[[bytes | None], Judge], clock: Clock | None = None
+        self, store: SqlStore, make_judge: Callable[[bytes | None], Judge], clock: Clock | None = None
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
