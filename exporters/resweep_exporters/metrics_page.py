@@ -38,7 +38,7 @@ def render_markdown() -> str:
 def _head() -> Iterator[str]:
     yield "# Metrics"
     yield ""
-    yield "This page is made from the catalog in `resweep_exporters.catalog` by `make metrics-page`."
+    yield "This page is made from the catalog in `resweep_exporters.catalog` by `make generate`."
     yield ""
     yield (
         f"A config with series of its own has at most {series_per_config()} of them. The {OWN_CONFIGS} "

@@ -85,7 +85,7 @@ def test_a_windows_samples_cover_all_of_traffic() -> None:
 
 
 def test_the_committed_page_is_the_catalog() -> None:
-    """docs/metrics.md is what the catalog renders: run `make metrics-page` after a change."""
+    """docs/metrics.md is what the catalog renders: run `make generate` after a change."""
     assert (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8") == render_markdown()
 
 

@@ -21,7 +21,7 @@ from resweep.domain.errors import UsageError
 from resweep.domain.verdict import Flag
 from resweep_exporters.addresses import is_public
 from resweep_exporters.webhook import Delivery, WebhookExporter, backoff, retry_after
-from resweep_exporters.webhook_body import BODY_MAX, Format, delivery_id, payload, sign, verify
+from resweep_exporters.webhook_body import BODY_MAX, Format, Kind, delivery_id, payload, sign, verify
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAG = Flag(
@@ -70,7 +70,7 @@ def exporter(
 
 
 def sent(
-    kind: str = "opened", flag: Flag = FLAG, format_: Format = "generic", token: str = ""
+    kind: Kind = "opened", flag: Flag = FLAG, format_: Format = "generic", token: str = ""
 ) -> httpx.Request:
     """Return the one request that a delivery makes."""
     got: list[httpx.Request] = []
