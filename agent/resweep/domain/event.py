@@ -52,7 +52,8 @@ class RetrievalEvent(NamedTuple):
     `returned` the passages handed to the caller (hits beyond it are probe material). `returned_none` tells
     `None` from an empty list. `stages` maps a stage to seconds, e.g. ``{"rerank_s": 0.012}``. `query` is
     only present where content capture is on; `query_key` identifies the normalised query (and its filter
-    or tenant value) without showing it.
+    or tenant value) without showing it. `user_key` is the user's own pseudonym for whom it was, by which
+    it can be deleted.
     """
 
     id: str
@@ -76,6 +77,7 @@ class RetrievalEvent(NamedTuple):
     trace_id: str | None = None
     probe: bool = False
     tokens_estimated: bool = False
+    user_key: str | None = None
 
 
 class Feedback(NamedTuple):
