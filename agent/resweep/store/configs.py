@@ -1,0 +1,308 @@
+"""Pipelines and their configs: first and last seen, in which series they are counted, when they retire.
+
+A config gets its series at first sight and keeps them until it has had no traffic for a while. Then its
+series end; its total stays, so that a config that comes back goes on where it stopped. What is counted in
+`other` is counted there alone, so nothing is ever counted twice or moved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from resweep.domain.batch import ConfigRecord
+from resweep.domain.errors import InputError
+from resweep.store.names import label
+from resweep.store.part import Part, chunks
+from resweep.store.rows import ConfigRow, Slot
+from resweep.store.schema import configs, pipelines
+from resweep.store.settings import (
+    OWN_CONFIGS_MAX,
+    OWN_PIPELINES_MAX,
+    PIPELINES_MAX,
+    StoreSettings,
+)
+
+Key = tuple[str, str]  # pipeline, config
+DOCUMENT_MAX = 256 * 1024  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Where a config's counts go."""
+
+    id: int
+    pipeline_id: int
+    config: str
+    slot: Slot
+
+    @property
+    def series(self) -> tuple[int, str]:
+        """The running total it adds to: (pipeline id or 0, config id or `other`)."""
+        if self.slot == "pool":
+            return 0, "other"
+        return self.pipeline_id, "other" if self.slot == "other" else self.config
+
+
+@dataclass(slots=True)
+class Sighting:
+    """What one batch says of a config: its declaration, and from when to when it answered."""
+
+    record: ConfigRecord | None = None
+    first_ts: float | None = None
+    last_ts: float | None = None
+    traffic: bool = False
+
+    def at(self, ts: float, *, traffic: bool) -> None:
+        """Take a moment at which the config was in use."""
+        self.first_ts = ts if self.first_ts is None else min(self.first_ts, ts)
+        if traffic:
+            self.last_ts = ts if self.last_ts is None else max(self.last_ts, ts)
+            self.traffic = True
+
+
+@dataclass(slots=True)
+class _Places:
+    """The series that are taken."""
+
+    own: Counter[int] = field(default_factory=Counter)
+    serving: set[int] = field(default_factory=set)
+
+    def give(self, pipeline_id: int, settings: StoreSettings) -> Slot:
+        """Return the next config's slot and take it."""
+        slot = choose_slot(self.own, self.serving, pipeline_id, settings.series_configs)
+        if slot == "own":
+            self.own[pipeline_id] += 1
+        if slot != "pool":
+            self.serving.add(pipeline_id)
+        return slot
+
+
+def choose_slot(own: Mapping[int, int], serving: set[int], pipeline_id: int, most: int) -> Slot:
+    """Return the slot of a config seen now, given the configs with own series by pipeline.
+
+    `serving` are the pipelines that have series. At most `most` own configs a pipeline and 20 in all, at
+    most 20 pipelines with an `other` of their own.
+    """
+    if own.get(pipeline_id, 0) < most and sum(own.values()) < OWN_CONFIGS_MAX:
+        return "own"
+    if pipeline_id in serving or len(serving) < OWN_PIPELINES_MAX:
+        return "other"
+    return "pool"
+
+
+def sight(
+    connection: Connection, seen: Mapping[Key, Sighting], now: float, settings: StoreSettings
+) -> dict[Key, Ref]:
+    """Make or refresh the rows of some configs and return where their counts go."""
+    ids = _pipelines(connection, sorted({pipeline for pipeline, _ in seen}), now)
+    retire(connection, now, settings)
+    known = _known(connection, ids, {config for _, config in seen})
+    places = _places(connection)
+    return {
+        key: _sight_one(connection, ids[key[0]], key[1], one, known.get(key), places, now, settings)
+        for key, one in seen.items()
+    }
+
+
+def retire(connection: Connection, now: float, settings: StoreSettings) -> int:
+    """End the series of configs without traffic; return how many."""
+    silent = configs.c.last_active <= now - settings.retire_after_s
+    return connection.execute(
+        update(configs).where(configs.c.retired_at.is_(None), silent).values(retired_at=now, slot="")
+    ).rowcount
+
+
+def _pipelines(connection: Connection, names: Sequence[str], now: float) -> dict[str, int]:
+    known = {row.name: row.id for row in connection.execute(select(pipelines.c.name, pipelines.c.id))}
+    for name in names:
+        if name in known:
+            connection.execute(update(pipelines).where(pipelines.c.id == known[name]).values(last_seen=now))
+            continue
+        if len(known) >= PIPELINES_MAX:
+            raise InputError(
+                f"expected at most {PIPELINES_MAX} pipelines; got another one, {name!r}: name a pipeline for "
+                f"a retrieval path, not for a user or a request"
+            )
+        made = connection.execute(insert(pipelines).values(name=name, first_seen=now, last_seen=now))
+        known[name] = int((made.inserted_primary_key or (0,))[0])
+    return {name: known[name] for name in names}
+
+
+def _known(connection: Connection, ids: Mapping[str, int], wanted: set[str]) -> dict[Key, RowMapping]:
+    names = {i: name for name, i in ids.items()}
+    found: dict[Key, RowMapping] = {}
+    for some in chunks(sorted(wanted)):
+        query = select(configs).where(configs.c.pipeline_id.in_(names), configs.c.config.in_(some))
+        for row in connection.execute(query).mappings():
+            found[names[row["pipeline_id"]], row["config"]] = row
+    return found
+
+
+def _places(connection: Connection) -> _Places:
+    places = _Places()
+    query = select(configs.c.pipeline_id, configs.c.slot).where(configs.c.slot.in_(("own", "other")))
+    for pipeline_id, slot in connection.execute(query):
+        places.own[pipeline_id] += slot == "own"
+        places.serving.add(pipeline_id)
+    return places
+
+
+def _sight_one(
+    connection: Connection,
+    pipeline_id: int,
+    config: str,
+    seen: Sighting,
+    row: RowMapping | None,
+    places: _Places,
+    now: float,
+    settings: StoreSettings,
+) -> Ref:
+    if row is None:
+        return _insert(connection, pipeline_id, config, seen, places.give(pipeline_id, settings), now)
+    changes = _changes(seen, row, now)
+    slot: Slot = row["slot"]
+    if row["retired_at"] is not None and seen.traffic:
+        slot = changes["slot"] = places.give(pipeline_id, settings)
+        changes["retired_at"] = None
+    if changes:
+        connection.execute(update(configs).where(configs.c.id == row["id"]).values(changes))
+    return Ref(row["id"], pipeline_id, config, slot)
+
+
+def _insert(
+    connection: Connection, pipeline_id: int, config: str, seen: Sighting, slot: Slot, now: float
+) -> Ref:
+    parent = connection.execute(
+        select(configs.c.id)
+        .where(configs.c.pipeline_id == pipeline_id)
+        .order_by(configs.c.last_seen.desc(), configs.c.id.desc())
+        .limit(1)
+    ).scalar()
+    first = min(now, seen.first_ts) if seen.first_ts else now
+    declared = _declared(seen.record) if seen.record else _UNDECLARED
+    made = connection.execute(
+        insert(configs).values(
+            pipeline_id=pipeline_id,
+            config=config,
+            parent_id=parent,
+            first_seen=first,
+            last_seen=seen.last_ts or first,
+            last_active=now,
+            slot=slot,
+            **declared,
+        )
+    )
+    return Ref(int((made.inserted_primary_key or (0,))[0]), pipeline_id, config, slot)
+
+
+def _changes(seen: Sighting, row: RowMapping, now: float) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if seen.record is not None:
+        told = _declared(seen.record)
+        changes = {name: value for name, value in told.items() if row[name] != value}
+    if seen.first_ts and seen.first_ts < row["first_seen"]:
+        changes["first_seen"] = seen.first_ts
+    if seen.traffic:
+        changes["last_active"] = now
+        changes["last_seen"] = max(row["last_seen"], seen.last_ts or 0.0)
+    return changes
+
+
+_UNDECLARED: dict[str, Any] = {
+    "basis": "unknown",
+    "document": "{}",
+    "digest": "",
+    "omitted": "[]",
+    "opaque": "[]",
+    "complete": False,
+    "observed": "{}",
+    "default_k": None,
+    "declared": False,
+}
+
+
+def _declared(record: ConfigRecord) -> dict[str, Any]:
+    return {
+        "basis": record.basis,
+        "document": _json(record, record.document),
+        "digest": record.digest,
+        "omitted": _json(record, record.omitted),
+        "opaque": _json(record, record.opaque),
+        "complete": record.complete,
+        "observed": _json(record, record.observed),
+        "default_k": record.default_k,
+        "declared": True,
+    }
+
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def _json(record: ConfigRecord, value: object) -> str:
+    try:
+        body = _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"config {record.config}: expected plain data; got {error}") from None
+    if len(body) > DOCUMENT_MAX:
+        raise InputError(f"config {record.config}: expected at most {DOCUMENT_MAX} bytes; got {len(body)}")
+    return body.decode()
+
+
+class ConfigsPart(Part):
+    """Reading pipelines and configs back."""
+
+    def pipelines(self) -> Sequence[str]:
+        """Return the names of the pipelines ever seen, sorted."""
+        with self._db.read() as connection:
+            return sorted(connection.execute(select(pipelines.c.name)).scalars())
+
+    def configs(self, pipeline: str) -> Sequence[ConfigRecord]:
+        """Return the configs of a pipeline in the order first seen."""
+        return [seen.record for seen in self.configs_seen(pipeline)]
+
+    def configs_seen(self, pipeline: str | None = None) -> Sequence[ConfigRow]:
+        """Return configs with their place among the others, in the order first seen."""
+        with self._db.read() as connection:
+            return list(read_configs(connection, pipeline))
+
+
+def read_configs(connection: Connection, pipeline: str | None = None) -> Iterable[ConfigRow]:
+    """Return configs in the order first seen."""
+    query = select(configs, pipelines.c.name.label("pipeline")).join(pipelines)
+    if pipeline is not None:
+        query = query.where(pipelines.c.name == label(pipeline))
+    rows = connection.execute(query.order_by(configs.c.first_seen, configs.c.id)).mappings().all()
+    ids = {row["id"]: row["config"] for row in rows}
+    return [_seen(row, ids) for row in rows]
+
+
+def _seen(row: RowMapping, ids: Mapping[int, str]) -> ConfigRow:
+    record = ConfigRecord(
+        pipeline=row["pipeline"],
+        config=row["config"],
+        basis=row["basis"],
+        document=msgspec.json.decode(row["document"]),
+        digest=row["digest"],
+        omitted=tuple(msgspec.json.decode(row["omitted"])),
+        opaque=tuple(msgspec.json.decode(row["opaque"])),
+        complete=row["complete"],
+        observed=msgspec.json.decode(row["observed"]),
+        default_k=row["default_k"],
+        first_ts=row["first_seen"],
+    )
+    return ConfigRow(
+        record=record,
+        declared=row["declared"],
+        parent=ids.get(row["parent_id"]),
+        first_seen=row["first_seen"],
+        last_seen=row["last_seen"],
+        last_active=row["last_active"],
+        slot=row["slot"],
+        retired_at=row["retired_at"],
+    )
