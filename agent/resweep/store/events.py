@@ -42,6 +42,14 @@ def trim(connection: Connection, before: float, most: int) -> int:
     return removed
 
 
+def _delete(connection: Connection, event_ids: Sequence[str]) -> int:
+    removed = 0
+    for some in chunks(event_ids):
+        connection.execute(delete(feedback).where(feedback.c.event_id.in_(some)))
+        removed += connection.execute(delete(events).where(events.c.id.in_(some))).rowcount
+    return removed
+
+
 def _row(event: RetrievalEvent, config_id: int) -> dict[str, Any]:
     try:
         payload = _encoder.encode(event)
@@ -55,6 +63,7 @@ def _row(event: RetrievalEvent, config_id: int) -> dict[str, Any]:
         "ts": event.ts,
         "query_key": _signed(event.query_key),
         "trace_id": event.trace_id or None,
+        "user_key": event.user_key or None,
         "payload": payload,
     }
 
@@ -87,12 +96,14 @@ class EventsPart(Part):
 
     def delete_events(self, event_ids: Sequence[str]) -> int:
         """Remove events and what was said of them; counts stay. Return how many events went."""
-        removed = 0
         with self._db.write() as connection:
-            for some in chunks(event_ids):
-                connection.execute(delete(feedback).where(feedback.c.event_id.in_(some)))
-                removed += connection.execute(delete(events).where(events.c.id.in_(some))).rowcount
-        return removed
+            return _delete(connection, event_ids)
+
+    def delete_user(self, user_key: str) -> int:
+        """Remove the events of one user and what was said of them; counts stay. Return how many went."""
+        query = select(events.c.id).where(events.c.user_key == user_key)
+        with self._db.write() as connection:
+            return _delete(connection, connection.execute(query).scalars().all())
 
     def delete_rater(self, rater: str) -> int:
         """Remove everything one rater said; counts stay. Return how many words went."""

@@ -172,14 +172,14 @@ def _ref(connection: Connection, at: ColumnElement[bool]) -> Ref:
 class FeedbackPart(Part):
     """Taking feedback one by one, and reading it back."""
 
-    def add_feedback(self, new: Iterable[Feedback]) -> int:
+    def add_feedback(self, feedback: Iterable[Feedback]) -> int:
         """Count feedback once per (event, kind, rater); return how many were new.
 
         Feedback for an unknown retrieval is kept aside until it arrives, and counted as new here.
         Raises InputError for feedback that cannot be kept; then none of it is.
         """
         now = self._clock.now()
-        some = list(new)
+        some = list(feedback)
         check_feedback(some, now)
         with self._db.write() as connection:
             tally = Tally(now, self._settings)

@@ -117,6 +117,8 @@ def _event(event: RetrievalEvent, now: float) -> None:
     _time(f"event {event.id!r}", event.ts, now)
     if event.trace_id:
         plain("a trace id", event.trace_id)
+    if event.user_key:
+        plain("a user key", event.user_key)
     if len(event.hits) > HITS_MAX:
         raise InputError(f"event {event.id!r}: expected at most {HITS_MAX} hits; got {len(event.hits)}")
 

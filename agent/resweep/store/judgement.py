@@ -37,19 +37,19 @@ class JudgementPart(Part):
             documents = connection.execute(some).scalars().all()
         return [_flag_decoder.decode(document) for document in reversed(documents)]
 
-    def save_judgement(self, changed: Iterable[Flag], current: Iterable[Verdict], state: bytes) -> None:
+    def save_judgement(self, flags: Iterable[Flag], verdicts: Iterable[Verdict], state: bytes) -> None:
         """Write what the judge concluded and its own state in one transaction.
 
-        `changed` are flags that opened, sharpened or cleared, in that order; `current` all verdicts now.
+        `flags` are those that opened, sharpened or cleared, in that order; `verdicts` all of now.
         An opening or clearing puts one call for each receiver into the outbox.
         """
         now = self._clock.now()
         with self._db.write() as connection:
-            for flag in changed:
+            for flag in flags:
                 change = _save_flag(connection, flag)
                 if change is not None:
                     self._post(connection, flag, change, now)
-            _save_verdicts(connection, current)
+            _save_verdicts(connection, verdicts)
             save_state(connection, JUDGE, state, now)
 
     def judge_state(self) -> bytes | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -23,9 +24,10 @@ from resweep.store.failures import translated
 
 
 class Lease:
-    """The lease of the store at a URL. Used by one thread of one process at a time."""
+    """The lease of the store at a URL. May be used from any thread of the process that made it."""
 
     def __init__(self, url: str) -> None:
+        self._guard = threading.Lock()  # a session must not be used by two threads at once
         parsed = store_url(url)
         sqlite = parsed.get_backend_name() == "sqlite"
         self._lock: _Lock = _FileLock(Path(f"{parsed.database}.lease")) if sqlite else _SessionLock(parsed)
@@ -35,20 +37,24 @@ class Lease:
 
         Raises StoreError where file or server cannot be used.
         """
-        return self._lock.held() or self._lock.acquire()
+        with self._guard:
+            return self._lock.held() or self._lock.acquire()
 
     @property
     def held(self) -> bool:
         """Whether the lease is ours at this moment: asked of the system each time."""
-        return self._lock.held()
+        with self._guard:
+            return self._lock.held()
 
     def release(self) -> None:
         """Give the lease up, so that another agent takes over at once."""
-        self._lock.release()
+        with self._guard:
+            self._lock.release()
 
     def holder(self) -> str | None:
         """Return who holds the lease, as `pid N on HOST`; None where nobody does."""
-        return self._lock.holder()
+        with self._guard:
+            return self._lock.holder()
 
 
 class _Lock(Protocol):

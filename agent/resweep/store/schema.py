@@ -116,10 +116,12 @@ events = _table(
     Column("ts", Float(53), nullable=False),
     Column("query_key", BigInteger),
     Column("trace_id", String(200)),
+    Column("user_key", String(200)),
     Column("payload", LargeBinary, nullable=False),
     Index(None, "config_id", "ts"),
     Index(None, "ts"),
     Index(None, "trace_id"),
+    Index(None, "user_key"),
 )
 
 # config_id and minute are null while the feedback waits for its retrieval. `voted` marks the word of a

@@ -26,9 +26,9 @@ class TunedPart(Part):
         with self._db.read() as connection:
             return read_tuned(connection, pipeline)
 
-    def record_tuned(self, record: TunedK) -> None:
+    def record_tuned(self, tuned: TunedK) -> None:
         """Remember a chosen depth; an equal (pipeline, basis, epoch) is replaced, its history kept."""
-        self.record_all_tuned([record])
+        self.record_all_tuned([tuned])
 
     def record_all_tuned(self, records: Sequence[TunedK]) -> None:
         """Remember several chosen depths, all or none."""

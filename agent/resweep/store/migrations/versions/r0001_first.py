@@ -211,6 +211,7 @@ def upgrade() -> None:
         sa.Column("ts", sa.Float(53), nullable=False),
         sa.Column("query_key", sa.BigInteger(), nullable=True),
         sa.Column("trace_id", sa.String(200), nullable=True),
+        sa.Column("user_key", sa.String(200), nullable=True),
         sa.Column("payload", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["config_id"], ["resweep_configs.id"], name="fk_resweep_events_config_id"),
         sa.PrimaryKeyConstraint("id", name="pk_resweep_events"),
@@ -218,6 +219,7 @@ def upgrade() -> None:
     op.create_index("ix_resweep_events_config_id_ts", "resweep_events", ["config_id", "ts"])
     op.create_index("ix_resweep_events_trace_id", "resweep_events", ["trace_id"])
     op.create_index("ix_resweep_events_ts", "resweep_events", ["ts"])
+    op.create_index("ix_resweep_events_user_key", "resweep_events", ["user_key"])
     op.create_table(
         "resweep_feedback",
         sa.Column("event_id", sa.String(200), nullable=False),
