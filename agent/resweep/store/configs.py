@@ -19,7 +19,7 @@ from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError
 from resweep.store.names import label
 from resweep.store.part import Part, chunks
-from resweep.store.rows import ConfigRow, Slot
+from resweep.store.rows import ConfigSeen, Slot
 from resweep.store.schema import configs, pipelines
 from resweep.store.settings import (
     OWN_CONFIGS_MAX,
@@ -266,13 +266,13 @@ class ConfigsPart(Part):
         """Return the configs of a pipeline in the order first seen."""
         return [seen.record for seen in self.configs_seen(pipeline)]
 
-    def configs_seen(self, pipeline: str | None = None) -> Sequence[ConfigRow]:
+    def configs_seen(self, pipeline: str | None = None) -> Sequence[ConfigSeen]:
         """Return configs with their place among the others, in the order first seen."""
         with self._db.read() as connection:
             return list(read_configs(connection, pipeline))
 
 
-def read_configs(connection: Connection, pipeline: str | None = None) -> Iterable[ConfigRow]:
+def read_configs(connection: Connection, pipeline: str | None = None) -> Iterable[ConfigSeen]:
     """Return configs in the order first seen."""
     query = select(configs, pipelines.c.name.label("pipeline")).join(pipelines)
     if pipeline is not None:
@@ -282,7 +282,7 @@ def read_configs(connection: Connection, pipeline: str | None = None) -> Iterabl
     return [_seen(row, ids) for row in rows]
 
 
-def _seen(row: RowMapping, ids: Mapping[int, str]) -> ConfigRow:
+def _seen(row: RowMapping, ids: Mapping[int, str]) -> ConfigSeen:
     record = ConfigRecord(
         pipeline=row["pipeline"],
         config=row["config"],
@@ -296,7 +296,7 @@ def _seen(row: RowMapping, ids: Mapping[int, str]) -> ConfigRow:
         default_k=row["default_k"],
         first_ts=row["first_seen"],
     )
-    return ConfigRow(
+    return ConfigSeen(
         record=record,
         declared=row["declared"],
         parent=ids.get(row["parent_id"]),

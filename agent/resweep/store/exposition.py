@@ -22,7 +22,7 @@ from resweep.store.names import label
 from resweep.store.operations import GAUGES
 from resweep.store.part import Part
 from resweep.store.payload import unpack_total
-from resweep.store.rows import ConfigRow
+from resweep.store.rows import ConfigSeen
 from resweep.store.schema import flags, gauges, jobs, maintenance, pipelines, totals, verdicts
 from resweep.store.tuned import read_tuned
 
@@ -41,7 +41,7 @@ class Living:
     `pipelines` are those whose name labels series of counters.
     """
 
-    own: Mapping[tuple[str, str], ConfigRow]
+    own: Mapping[tuple[str, str], ConfigSeen]
     bases: Mapping[tuple[str, str], bool]  # (pipeline, basis) of a living config: has own series?
     pipelines: frozenset[str]
 
@@ -84,7 +84,7 @@ class ExpositionPart(Part):
         yield from _jobs(connection)
 
     def _living(self, connection: Connection, now: float) -> Living:
-        own: dict[tuple[str, str], ConfigRow] = {}
+        own: dict[tuple[str, str], ConfigSeen] = {}
         bases: dict[tuple[str, str], bool] = {}
         named: set[str] = set()
         for seen in read_configs(connection):
@@ -132,7 +132,7 @@ def _counters(connection: Connection, living: Living) -> Iterator[Sample]:
             yield from window_samples(pipeline, row.series, unpack_total(row.payload))
 
 
-def _config(pipeline: str, config: str, seen: ConfigRow, tuned: Iterable[TunedK]) -> Iterator[Sample]:
+def _config(pipeline: str, config: str, seen: ConfigSeen, tuned: Iterable[TunedK]) -> Iterator[Sample]:
     record = seen.record
     parts = tuple(describe(record.document.get(part)) for part in PARTS)
     yield Sample("resweep_config_info", (pipeline, config, record.basis, *parts), 1)
@@ -144,7 +144,7 @@ def _config(pipeline: str, config: str, seen: ConfigRow, tuned: Iterable[TunedK]
         yield Sample("resweep_tuned_context_k", (pipeline, config), chosen[-1].context_k)
 
 
-def _context_k(seen: ConfigRow) -> float | None:
+def _context_k(seen: ConfigSeen) -> float | None:
     record = seen.record
     for k in (record.document.get("context_k"), record.observed.get("k"), record.default_k):
         if isinstance(k, int | float) and not isinstance(k, bool):

@@ -16,7 +16,7 @@ Action = Literal["ack", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigRow:
+class ConfigSeen:
     """A config and its place among the others. Times are unix seconds.
 
     `declared` is False for a config known by its id alone. `parent` is the config id that answered before
