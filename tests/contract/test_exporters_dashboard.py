@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import promql_parser as promql
 import pytest
 
 from resweep_exporters.catalog import BY_NAME
