@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
@@ -16,7 +17,7 @@ import resweep_exporters.prometheus as exporter
 from resweep.domain.errors import UsageError
 from resweep.domain.snapshot import Exemplar, Sample, Snapshot, window_samples
 from resweep.domain.window import Window
-from resweep_exporters.catalog import CATALOG
+from resweep_exporters.catalog import CATALOG, Metric, series_in_all
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 AT = {"pipeline": "p", "config": "c"}
@@ -238,3 +239,32 @@ def test_an_exemplar_of_a_gauge_does_not_break_the_page() -> None:
     """OpenMetrics has none there; it is dropped."""
     sample = Sample("resweep_context_k", ("p", "c"), 8, Exemplar((("trace_id", "abc"),), 1.0))
     assert b"trace_id" not in exporter.text(Snapshot(ts=0.0, samples=(sample,)), OPENMETRICS)[0]
+
+
+def fullest(own: int) -> Iterator[Sample]:
+    """Yield every series there can be: `own` configs with series of their own, `other`, one pipeline."""
+    configs = [f"{number:012x}" for number in range(own)]
+    for config in (*configs, "other"):
+        yield from window_samples("p", config, Window("p", config, 0))
+    for metric in CATALOG:
+        about = {"config": configs, "traffic": []}.get(metric.scope, ["one"])
+        for config, labels in product(about, _labels(metric)):
+            here = labels | {"config": config, "basis": config}
+            yield Sample(metric.name, tuple(here[label] for label in metric.labels), 1)
+
+
+def _labels(metric: Metric) -> list[dict[str, str]]:
+    fixed = [dict(zip(metric.values, values, strict=True)) for values in product(*metric.values.values())]
+    free = [label for label in metric.labels if label not in metric.values]
+    if metric.at_most is None:
+        return [dict.fromkeys(free, "v") | one for one in fixed]
+    copies = metric.at_most // len(fixed)
+    return [dict.fromkeys(free, f"v{number}") | one for number in range(copies) for one in fixed]
+
+
+def test_the_fullest_page_has_as_many_series_as_the_catalog_says() -> None:
+    """Five configs of their own and `other`: counted on the page, and within 1,000."""
+    page, _ = exporter.text(Snapshot(ts=0.0, samples=tuple(fullest(5))))
+    series = [line for line in page.decode().splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series)) == series_in_all(5) <= 1_000
+    assert "resweep_scrape_complete 1.0" in series
