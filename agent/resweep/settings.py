@@ -55,6 +55,12 @@ class AgentSettings:
         "resweep.lock to follow; without one, the file found from the agent's folder upward, if any.",
         path=True,
     )
+    rules_file: str | None = _setting(
+        None,
+        "File of your own rules on what a change to a config means, tried before the shipped ones "
+        "(`resweep rules` shows those).",
+        path=True,
+    )
     standby: bool = _setting(
         False, "Wait for the lease while another agent leads on the same store, and take over when it ends."
     )
@@ -117,6 +123,12 @@ class WebhookSettings:
 
     url: str | None = _setting(None, "URL to call; none: no calls.")
     secret: str | None = _setting(None, "Key of the signature (HMAC-SHA256). Keep it in the environment.")
+    format: Literal["generic", "github", "gitlab"] = _setting(
+        "generic",
+        "Body of the call: a flag as JSON, a GitHub repository_dispatch, or a GitLab pipeline trigger.",
+    )
+    token: str | None = _setting(None, "Token of GitHub or GitLab. Keep it in the environment.")
+    ref: str = _setting("main", "Branch or tag that GitLab runs the pipeline on.")
     allow_private: bool = _setting(False, "Also call private and loopback addresses.")
     timeout_s: float = _setting(5.0, "Seconds after which a call is given up; it is tried again.", low=0.1)
 

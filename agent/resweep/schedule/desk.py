@@ -15,7 +15,7 @@ import msgspec
 from resweep.detect.judge import Judge
 from resweep.domain.batch import Batch
 from resweep.domain.clock import Clock, SystemClock
-from resweep.domain.verdict import FlagChange
+from resweep.domain.verdict import FlagChange, Verdict
 from resweep.domain.window import MINUTE
 from resweep.schedule.due import Due
 from resweep.store.names import label
@@ -99,6 +99,11 @@ class Desk:
             for change in changes:
                 log.info("flag %s: %s", change.kind, change.flag.message)
             return changes
+
+    def verdicts(self, now: float) -> list[Verdict]:
+        """Return the verdicts at `now` (unix s); of a pipeline, that of its config in charge comes first."""
+        with self._lock:
+            return self.judge.verdicts(now)
 
     def _refresh(self, now: float) -> None:
         self.judge.set_tuned(self._store.tuned())

@@ -1,0 +1,157 @@
+"""Accepting a depth: what a person may say of a pipeline, and the record it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+import msgspec
+
+from resweep.domain.batch import ConfigRecord
+from resweep.domain.errors import InputError, UsageError
+from resweep.domain.verdict import TunedK
+from resweep.store.names import label
+from resweep.store.sql import SqlStore
+
+K_MAX = 10_000
+
+
+class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is accepted: a depth for a pipeline's config in charge, or for the `config` that is given.
+
+    `document` is a config by its parts, for one that the agent has not seen. `until` is ISO 8601 or unix
+    seconds. Without `context_k` the depth is the one the config runs with.
+    """
+
+    pipeline: str
+    context_k: int | None = None
+    candidate_k: int | None = None
+    config: str | None = None
+    provisional: bool = False
+    because: str = ""
+    until: str | float | None = None
+    by: str = ""
+
+
+def accepted(wish: Acceptance, store: SqlStore, now: float, record: ConfigRecord | None = None) -> TunedK:
+    """Return the record of an acceptance at `now` (unix s), without writing it.
+
+    `record` is the config meant; without one, that in charge of the pipeline. Raises UsageError for a
+    pipeline or config nobody has seen, and where no depth is known.
+    """
+    record = record or config_meant(wish, store)
+    known = [t for t in store.tuned(wish.pipeline) if t.basis == record.basis]
+    return TunedK(
+        pipeline=label(wish.pipeline),
+        basis=record.basis,
+        context_k=_depth("context_k", wish.context_k, record, known, _running_k(record)),
+        candidate_k=_candidates(wish, record),
+        epoch=_epoch(known, record, store),
+        parts=record.document,
+        observed=record.observed,
+        tuned_at=now,
+        tuned_by=wish.by,
+        because=wish.because,
+        valid_until=until(wish.until, now),
+        provisional=wish.provisional,
+    )
+
+
+def config_meant(wish: Acceptance, store: SqlStore) -> ConfigRecord:
+    """Return the config that an acceptance is about. Raises UsageError where there is none such."""
+    configs = store.configs(wish.pipeline)
+    if not configs:
+        names = store.pipelines()
+        near = get_close_matches(wish.pipeline, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names) or 'none'}"
+        raise UsageError(f"no pipeline {wish.pipeline!r} was seen; {hint}")
+    if wish.config is not None:
+        found = [c for c in configs if c.config.startswith(wish.config[:12]) or c.basis == wish.config]
+        if not found:
+            names = ", ".join(c.config for c in configs)
+            raise UsageError(f"{wish.pipeline} has no config {wish.config!r}; it has {names}")
+        return found[-1]
+    in_charge = in_charge_of(wish.pipeline, store)
+    return next((c for c in configs if c.config == in_charge), configs[-1])
+
+
+def in_charge_of(pipeline: str, store: SqlStore) -> str | None:
+    """Return the config whose verdict is the pipeline's: that with the latest traffic among those judged."""
+    judged = {v.config for v in store.verdicts(pipeline)}
+    seen = [s for s in store.configs_seen(pipeline) if s.record.config in judged]
+    return max(seen, key=lambda s: s.last_seen).record.config if seen else None
+
+
+def _running_k(record: ConfigRecord) -> int | None:
+    for k in (record.document.get("context_k"), record.observed.get("k"), record.default_k):
+        if isinstance(k, int) and not isinstance(k, bool):
+            return k
+    return None
+
+
+def _depth(
+    what: str, wished: int | None, record: ConfigRecord, known: Sequence[TunedK], running: int | None
+) -> int:
+    if wished is not None:
+        if not 1 <= wished <= K_MAX:
+            raise UsageError(f"{what}: expected 1 to {K_MAX}; got {wished}")
+        return wished
+    if running is not None:
+        return running
+    if known:
+        return known[-1].context_k
+    raise UsageError(f"config {record.config} of {record.pipeline} does not say its {what}: state it (--k N)")
+
+
+def _candidates(wish: Acceptance, record: ConfigRecord) -> int | None:
+    if wish.candidate_k is not None:
+        if not 1 <= wish.candidate_k <= K_MAX:
+            raise UsageError(f"candidate_k: expected 1 to {K_MAX}; got {wish.candidate_k}")
+        return wish.candidate_k
+    declared = record.document.get("candidate_k")
+    return declared if isinstance(declared, int) and not isinstance(declared, bool) else None
+
+
+def _epoch(known: Sequence[TunedK], record: ConfigRecord, store: SqlStore) -> int:
+    """Return the epoch: a new one where the system under this basis has changed in silence."""
+    last = max((t.epoch for t in known), default=0)
+    changed = any(
+        flag.reason == "silent_change" and flag.basis == record.basis for flag in store.flags(record.pipeline)
+    )
+    return last + 1 if changed or not last else last
+
+
+def until(given: str | float | None, now: float) -> float | None:
+    """Return a moment to come in unix seconds, from ISO 8601 (UTC where no zone is given) or unix seconds."""
+    if given is None or given == "":
+        return None
+    try:
+        when = float(given)
+    except ValueError:
+        when = _from_iso(str(given))
+    if not now < when < 1e11:
+        raise UsageError(f"until: expected a moment to come, as 2027-01-31; got {given!r}")
+    return when
+
+
+def _from_iso(given: str) -> float:
+    try:
+        when = datetime.fromisoformat(given)
+    except ValueError:
+        raise UsageError(f"until: expected a date, as 2027-01-31; got {given!r}") from None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def acceptance(raw: object) -> Acceptance:
+    """Return the acceptance in a decoded JSON body. Raises InputError where it is none."""
+    try:
+        return msgspec.convert(raw, Acceptance)
+    except msgspec.ValidationError as error:
+        raise InputError(f"expected an acceptance with `pipeline`; {error}") from None
+
+
+def tuned_object(tuned: TunedK) -> Mapping[str, object]:
+    """Return a record of a tuned depth as JSON."""
+    plain: Mapping[str, object] = msgspec.to_builtins(tuned)
+    return plain

@@ -1,0 +1,185 @@
+"""Reaching what an agent knows: through its API while it runs, else on its store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+from resweep.domain.clock import Clock, SystemClock
+from resweep.domain.errors import LeaseHeldError
+from resweep.serve.client import Client, UnreachableError
+from resweep.serve.places import Places, places, read_address, token_of
+from resweep.settings import Settings
+
+
+class Access(Protocol):
+    """What the commands ask of an agent or its store; each returns the object of the API."""
+
+    def status(self) -> Any:
+        """Return `resweep.status/1`."""
+
+    def flags(self, pipeline: str | None, every: bool) -> Any:
+        """Return `resweep.flags/1`."""
+
+    def say_of_flag(self, key: str, action: str, by: str, because: str) -> Any:
+        """Note what a person says of a flag."""
+
+    def accept(self, wish: dict[str, object]) -> Any:
+        """Record an accepted depth."""
+
+    def maintain(self, work: dict[str, object]) -> Any:
+        """Announce work, or its end."""
+
+    def tuned(self) -> Any:
+        """Return the tuned depths in force."""
+
+
+class Remote:
+    """An agent that runs."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def status(self) -> Any:
+        """Return `resweep.status/1`."""
+        return self._client.get("/v1/status")
+
+    def flags(self, pipeline: str | None, every: bool) -> Any:
+        """Return `resweep.flags/1`."""
+        asked = {"pipeline": pipeline or "", "all": "1" if every else ""}
+        query = urlencode({name: value for name, value in asked.items() if value})
+        return self._client.get(f"/v1/flags?{query}")
+
+    def say_of_flag(self, key: str, action: str, by: str, because: str) -> Any:
+        """Note what a person says of a flag."""
+        return self._client.post(f"/v1/flags/{quote(key, safe='')}/{action}", {"by": by, "because": because})
+
+    def accept(self, wish: dict[str, object]) -> Any:
+        """Record an accepted depth."""
+        return self._client.post("/v1/accept", wish)
+
+    def maintain(self, work: dict[str, object]) -> Any:
+        """Announce work, or its end."""
+        return self._client.post("/v1/maintenance", work)
+
+    def tuned(self) -> Any:
+        """Return the tuned depths in force."""
+        return self._client.get("/v1/accept")
+
+
+@dataclass(slots=True)
+class Local:
+    """The store itself, while no agent runs. `bench` holds it and a judge."""
+
+    bench: Any
+    clock: Clock
+
+    def status(self) -> Any:
+        """Return `resweep.status/1`, without an agent's part."""
+        from resweep.serve import views
+
+        now = self.clock.now()
+        return {
+            "schema": views.STATUS_SCHEMA,
+            "ts": now,
+            "agent": None,
+            "pipelines": views.pipelines_object(self.bench.store, self.bench.desk.verdicts(now), now),
+        }
+
+    def flags(self, pipeline: str | None, every: bool) -> Any:
+        """Return `resweep.flags/1`."""
+        from resweep.serve import calls
+
+        return calls.flags(self.bench, pipeline, every, self.clock.now())
+
+    def say_of_flag(self, key: str, action: str, by: str, because: str) -> Any:
+        """Note what a person says of a flag."""
+        from resweep.serve import calls
+
+        return calls.say_of_flag(self.bench, key, action, {"by": by, "because": because})
+
+    def accept(self, wish: dict[str, object]) -> Any:
+        """Record an accepted depth."""
+        from resweep.serve import calls
+
+        return calls.accept(self.bench, wish, self.clock.now())
+
+    def maintain(self, work: dict[str, object]) -> Any:
+        """Announce work, or its end."""
+        from resweep.serve import calls
+
+        return calls.maintain(self.bench, work, self.clock.now())
+
+    def tuned(self) -> Any:
+        """Return the tuned depths in force."""
+        from resweep.serve import calls
+
+        return calls.tuned(self.bench, self.clock.now())
+
+
+@dataclass(slots=True)
+class _Bench:
+    store: Any
+    desk: Any
+
+
+@contextmanager
+def access(settings: Settings, url: str | None = None) -> Iterator[Access]:
+    """Give access to the agent at `url`, else to the one of the home folder, else to its store.
+
+    Raises UnreachableError where a named agent does not answer, LeaseHeldError where one leads on the store
+    but does not answer here, StoreError where the store refuses.
+    """
+    named = url or os.environ.get("RESWEEP_URL")
+    where = places(settings)
+    if named:
+        yield Remote(Client(named, token_of(settings, where)))
+        return
+    client = running(settings, where)
+    if client is not None:
+        yield Remote(client)
+        return
+    with _on_store(settings, where) as local:
+        yield local
+
+
+def running(settings: Settings, where: Places) -> Client | None:
+    """Return a client of the agent of this home folder; None where none answers."""
+    address = read_address(where)
+    if address is None:
+        return None
+    client = Client(address.listening, token_of(settings, where))
+    try:
+        client.get("/healthz/live")
+    except UnreachableError:
+        return None
+    return client
+
+
+@contextmanager
+def _on_store(settings: Settings, where: Places) -> Iterator[Local]:
+    from resweep.schedule.desk import Desk
+    from resweep.serve.parts import invalidation_rules, judge_maker, store_settings
+    from resweep.store import open_store
+    from resweep.store.lease import Lease
+
+    lease, clock = Lease(where.store), SystemClock()
+    if not lease.acquire():
+        raise LeaseHeldError(
+            f"an agent ({lease.holder()}) leads on {where.store} and does not answer here: name it with "
+            "--url http://HOST:PORT"
+        )
+    try:
+        store = open_store(where.store, clock=clock, settings=store_settings(settings))
+        try:
+            desk = Desk(store, judge_maker(settings, invalidation_rules(settings)), clock)
+            desk.open()
+            yield Local(_Bench(store, desk), clock)
+        finally:
+            store.close()
+    finally:
+        lease.release()

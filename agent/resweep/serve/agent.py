@@ -1,0 +1,195 @@
+"""The agent put together: store, intake, judge and jobs, alive while this process leads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from resweep.domain.batch import Batch
+from resweep.domain.clock import Clock, SystemClock
+from resweep.domain.errors import LeaseHeldError, ResweepError
+from resweep.domain.snapshot import Sample, Snapshot
+from resweep.ingest.intake import Intake
+from resweep.ingest.spool import Spool
+from resweep.schedule.desk import Desk
+from resweep.schedule.leading import Leadership
+from resweep.schedule.ledger import StoreLedger
+from resweep.schedule.runner import Runner
+from resweep.serve.jobs import Outlets, jobs_of
+from resweep.serve.parts import invalidation_rules, judge_maker, store_settings, version
+from resweep.serve.places import Places
+from resweep.settings import Settings
+from resweep.store import open_store
+from resweep.store.lease import Lease
+from resweep.store.sql import SqlStore
+
+log = logging.getLogger("resweep.serve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desks:
+    """What an agent works with while it leads."""
+
+    store: SqlStore
+    desk: Desk
+    intake: Intake
+    spool: Spool
+    runner: Runner
+    outlets: Outlets
+
+
+class NotLeadingError(ResweepError):
+    """This agent stands by; another one answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Whether the agent lives (restart it where not) and is ready, with the reasons where not."""
+
+    live: bool
+    ready: bool
+    state: str
+    troubles: tuple[str, ...] = ()
+
+
+class Agent:
+    """One agent process. `start` leads or stands by; `stop` ends within two seconds."""
+
+    def __init__(self, settings: Settings, where: Places, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.where = where
+        self.clock = clock or SystemClock()
+        self.started = self.clock.now()
+        self.rules = invalidation_rules(settings)
+        self._desks: Desks | None = None
+        self._lease = Lease(where.store)
+        self.leadership = Leadership(self._lease, begin=self._begin, end=self._end, look=self._look)
+
+    def start(self) -> None:
+        """Lead, or stand by where that is wanted.
+
+        Raises LeaseHeldError where another agent leads and this one was not told to stand by, StoreError
+        where the store cannot be used.
+        """
+        if not self.leadership.lead_now():
+            holder = self._lease.holder() or "another process"
+            if not self.settings.agent.standby:
+                raise LeaseHeldError(
+                    f"expected to lead on {self.where.store}; the agent with {holder} does: stop it, start "
+                    "this one with --standby to take over when it ends, or give this one a home of its own"
+                )
+            log.info("standing by: the agent with %s leads", holder)
+        self.leadership.start()
+
+    def stop(self) -> None:
+        """End the jobs, save what the judge saw, and give the lease up."""
+        self.leadership.stop()
+
+    @property
+    def leading(self) -> bool:
+        """Whether this agent leads now."""
+        return self._desks is not None
+
+    def leader(self) -> str:
+        """Return who leads, in words."""
+        with suppress(ResweepError):
+            return self._lease.holder() or "nobody yet"
+        return "unknown"
+
+    def desks(self) -> Desks:
+        """Return what a leading agent works with. Raises NotLeadingError on one that stands by."""
+        if self._desks is None:
+            raise NotLeadingError(f"this agent stands by; the one that leads is {self.leader()}")
+        return self._desks
+
+    def take(self, batch: Batch) -> bool:
+        """Apply a batch once; False where it was applied before."""
+        return self.desks().intake.take(batch)
+
+    def snapshot(self) -> Snapshot:
+        """Return the numbers to expose: the store's, and the agent's own."""
+        desks = self._desks
+        own = tuple(self._own_samples(desks))
+        if desks is None:
+            return Snapshot(ts=self.clock.now(), samples=own)
+        stored = desks.store.snapshot()
+        return Snapshot(ts=stored.ts, samples=stored.samples + own, complete=stored.complete)
+
+    def health(self) -> Health:
+        """Return the agent's health; quick, and without the store."""
+        desks = self._desks
+        if desks is None:
+            trouble = self.leadership.trouble
+            told = (trouble,) if trouble else ()
+            return Health(live=self.leadership.alive(), ready=not told, state="standby", troubles=told)
+        live = desks.runner.alive() and self.leadership.alive()
+        troubles = tuple(_troubles(desks, live))
+        return Health(live=live, ready=not troubles, state="leader", troubles=troubles)
+
+    def _begin(self) -> None:
+        store = open_store(self.where.store, clock=self.clock, settings=store_settings(self.settings))
+        try:
+            self._desks = self._open(store)
+        except BaseException:
+            store.close()
+            raise
+
+    def _open(self, store: SqlStore) -> Desks:
+        desk = Desk(store, judge_maker(self.settings, self.rules), self.clock)
+        desk.open()
+        intake = Intake(store, desk.heard)
+        at_most = self.settings.limits.spool_files
+        spool = Spool(self.where.spool, intake, clock=self.clock, at_most=at_most)
+        outlets = Outlets.of(self.settings, self, self.clock)
+        jobs = tuple(jobs_of(self.settings, store, desk, spool, outlets, self.clock))
+        runner = Runner(jobs, StoreLedger(store), clock=self.clock, leads=lambda: self._lease.held)
+        runner.start()
+        return Desks(store=store, desk=desk, intake=intake, spool=spool, runner=runner, outlets=outlets)
+
+    def _end(self) -> None:
+        desks, self._desks = self._desks, None
+        if desks is None:
+            return
+        if not desks.runner.stop():
+            log.warning("a job still runs; its next run covers what it leaves undone")
+        if self._lease.held:
+            _quietly("the judge's state", desks.desk.sit)
+        _quietly("exporters", desks.outlets.close)
+        _quietly("the store", desks.store.close)
+
+    def _look(self) -> None:
+        desks = self._desks
+        if desks is not None:
+            desks.runner.revive()
+
+    def _own_samples(self, desks: Desks | None) -> Iterator[Sample]:
+        yield Sample("resweep_leader", (), float(desks is not None))
+        yield Sample("resweep_agent_info", (version(),), 1.0)
+        if desks is None:
+            return
+        intake = desks.intake
+        counts = {"applied": intake.applied, "duplicate": intake.duplicates, "refused": intake.refused}
+        for outcome, count in counts.items():
+            yield Sample("resweep_ingest_batches_total", (outcome,), float(count))
+        for job in desks.runner.states():
+            yield Sample("resweep_job_runs_total", (job.name, "ok"), float(job.runs - job.failures))
+            yield Sample("resweep_job_runs_total", (job.name, "failed"), float(job.failures))
+            yield Sample("resweep_job_last_lateness_seconds", (job.name,), job.lateness_s)
+
+
+def _troubles(desks: Desks, live: bool) -> Iterator[str]:
+    if not live:
+        yield "the scheduler gave no sign of life lately"
+    stale = set(desks.runner.stale())
+    for job in desks.runner.states():
+        if job.name in stale:
+            yield f"job {job.name} has not succeeded lately" + (f": {job.error}" if job.error else "")
+
+
+def _quietly(what: str, function: Callable[[], object]) -> None:
+    try:
+        function()
+    except Exception as error:  # noqa: BLE001  (the agent ends; the rest has to be closed too)
+        log.warning("could not finish %s: %s", what, error)

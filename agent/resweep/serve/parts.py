@@ -1,0 +1,57 @@
+"""Parts of the agent made from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+from pathlib import Path
+
+from resweep import shipped
+from resweep.detect.judge import Judge
+from resweep.detect.settings import DetectSettings
+from resweep.domain.invalidation import InvalidationRules
+from resweep.settings import Settings
+from resweep.store.settings import StoreSettings
+
+WEBHOOK = "webhook"
+
+
+def version() -> str:
+    """Return the version of resweep that runs."""
+    try:
+        return installed("resweep")
+    except PackageNotFoundError:  # run from a source tree
+        return "0+source"
+
+
+def store_settings(settings: Settings) -> StoreSettings:
+    """Return what the store is told."""
+    keep = settings.retention
+    return StoreSettings(
+        series_configs=settings.metrics.configs,
+        minutes_days=keep.minutes_days,
+        hours_days=keep.hours_days,
+        events_days=keep.events_days,
+        events_max=keep.events_max,
+        max_bytes=keep.store_bytes,
+        webhook_targets=(WEBHOOK,) if settings.webhook.url else (),
+    )
+
+
+def detect_settings(settings: Settings) -> DetectSettings:
+    """Return what the layers are told."""
+    return DetectSettings(**asdict(settings.detect), severities=settings.severities)
+
+
+def invalidation_rules(settings: Settings) -> InvalidationRules:
+    """Return the shipped rules with the user's before them. Raises InputError for a file that is none."""
+    own = settings.agent.rules_file
+    return shipped.invalidation_rules(Path(own) if own else None)
+
+
+def judge_maker(settings: Settings, rules: InvalidationRules) -> Callable[[bytes | None], Judge]:
+    """Return how a judge is made from a saved state."""
+    told = detect_settings(settings)
+    return lambda state: Judge(told, rules, state)
