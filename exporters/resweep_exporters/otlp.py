@@ -28,7 +28,7 @@ from resweep_exporters.otlp_data import DataBuilder, count_points
 from resweep_exporters.series import gather, read
 
 LOG_EVERY = 60.0  # seconds between two log lines
-FLUSH = 1.0  # seconds that the last export, at exit, may take
+FLUSH = 0.75  # seconds that the last export, at exit, may take: too short for a second attempt
 _log = logging.getLogger(__name__)
 _exporting: ContextVar[bool] = ContextVar("resweep_exporting", default=False)
 
