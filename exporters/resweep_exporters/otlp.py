@@ -81,12 +81,13 @@ class OtlpExporter:
         """
         thread, self._thread = self._thread, None
         self._stopping.set()
+        if (client := self._client) is not None:
+            with _quietly():
+                client.shutdown()  # ends a wait between two attempts, also that of `export_once`
         if thread is None:
             return
         atexit.unregister(self.stop)
         _running.discard(self)
-        if self._client is not None:
-            self._client.shutdown()  # ends a wait between two attempts
         thread.join(timeout)
         with self._counting:
             self._given_up = True

@@ -38,7 +38,7 @@ class DataBuilder:
         self._start_ns = time.time_ns()
         self._reader = sdk.InMemoryMetricReader()
         provider = MeterProvider([self._reader], resource=_resource(), shutdown_on_exit=False)
-        self._provider = provider
+        self._provider = provider  # the reader does not keep it alive
         for metric in CATALOG:
             self._instrument(provider, metric)
 
@@ -53,10 +53,6 @@ class DataBuilder:
         histograms = [self._histogram(metric) for metric in CATALOG if self._shows(metric)]
         whole = sdk.ScopeMetrics(scope.scope, [*scope.metrics, *histograms], scope.schema_url)
         return sdk.MetricsData([sdk.ResourceMetrics(resource.resource, [whole], resource.schema_url)])
-
-    def close(self) -> None:
-        """Let go of the meter."""
-        self._provider.shutdown()
 
     def _instrument(self, provider: MeterProvider, metric: Metric) -> None:
         meter = provider.get_meter(SCOPE)

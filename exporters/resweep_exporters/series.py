@@ -17,6 +17,7 @@ from resweep_exporters.catalog import BY_NAME, Metric
 from resweep_exporters.labels import clean
 
 COMPLETE = "resweep_scrape_complete"
+OTHER = "other"
 EXEMPLAR_LONGEST = 128  # OpenMetrics 1.0, "Exemplars"
 _log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Series:
             self.complete = False
             return
         self.process_only = self.process_only and metric.process
-        labels = tuple([clean(value) for value in sample.labels])
+        labels = _labels(metric, sample.labels)
         of_metric = self.points.setdefault(metric.name, {})
         known = of_metric.get(labels)
         point = Point(sample.value, _usable(metric, sample.exemplar))
@@ -82,6 +83,16 @@ def _read(source: SnapshotSource) -> Snapshot:
     except Exception:  # noqa: BLE001 - a scrape must show what the other sources have
         _log.warning("a source of metrics failed; its numbers are missing from this scrape", exc_info=True)
         return Snapshot(ts=0.0, complete=False)
+
+
+def _labels(metric: Metric, values: tuple[str, ...]) -> tuple[str, ...]:
+    pairs = zip(metric.labels, values, strict=True)
+    return tuple([_listed(metric.values.get(label, ()), clean(value)) for label, value in pairs])
+
+
+def _listed(values: tuple[str, ...], value: str) -> str:
+    # An error's class is one of a fixed list, however a newer or broken recorder spells it.
+    return OTHER if OTHER in values and value not in values else value
 
 
 def _fits(metric: Metric, value: object) -> bool:

@@ -32,6 +32,13 @@ def test_counters_of_two_sources_add_up() -> None:
     assert value(RETRIEVALS, AT, one(Sample(RETRIEVALS, AT, 5)), one(Sample(RETRIEVALS, AT, 10))) == 15
 
 
+def test_a_class_of_error_that_is_not_listed_is_other() -> None:
+    """500 exception names are one series, and none of their counts is lost."""
+    name = "resweep_retrieval_errors_total"
+    samples = [Sample(name, (*AT, f"Error{number}"), 1) for number in range(500)]
+    assert value(name, (*AT, "other"), one(*samples)) == 500
+
+
 @pytest.mark.parametrize(
     ("name", "labels", "expected"),
     [
