@@ -26,8 +26,8 @@ from resweep.domain.errors import UsageError
 from resweep.domain.snapshot import Sample, Snapshot, SnapshotSource
 from resweep_exporters.otlp_data import DataBuilder, count_points
 from resweep_exporters.series import gather, read
+from resweep_exporters.throttle import Throttle
 
-LOG_EVERY = 60.0  # seconds between two log lines
 FLUSH = 0.75  # seconds that the last export, at exit, may take: too short for a second attempt
 _log = logging.getLogger(__name__)
 _exporting: ContextVar[bool] = ContextVar("resweep_exporting", default=False)
@@ -59,8 +59,7 @@ class OtlpExporter:
         self._headers = None if headers is None else dict(headers)
         self._interval = interval
         self._timeout = timeout
-        self._monotonic = monotonic
-        self._warned = -LOG_EVERY
+        self._throttle = Throttle(monotonic=monotonic)
         self._thread: threading.Thread | None = None
         self._renew()
 
@@ -153,10 +152,8 @@ class OtlpExporter:
             self._warn(why)
 
     def _warn(self, why: str) -> None:
-        now = self._monotonic()
-        if now - self._warned < LOG_EVERY:
+        if not self._throttle.ready():
             return
-        self._warned = now
         _log.warning(
             "OTLP export to %s failed %d times in a row (%s); %d data points undelivered so far, "
             "trying again every %g s: is the collector running?",

@@ -15,11 +15,13 @@ from resweep.domain.snapshot import Exemplar, Sample, Snapshot, SnapshotSource
 from resweep.domain.window import Histogram
 from resweep_exporters.catalog import BY_NAME, Metric
 from resweep_exporters.labels import clean
+from resweep_exporters.throttle import Throttle
 
 COMPLETE = "resweep_scrape_complete"
 OTHER = "other"
 EXEMPLAR_LONGEST = 128  # OpenMetrics 1.0, "Exemplars"
 _log = logging.getLogger(__name__)
+_throttle = Throttle()
 
 
 class Point(NamedTuple):
@@ -81,7 +83,8 @@ def _read(source: SnapshotSource) -> Snapshot:
     try:
         return source.snapshot()
     except Exception:  # noqa: BLE001 - a scrape must show what the other sources have
-        _log.warning("a source of metrics failed; its numbers are missing from this scrape", exc_info=True)
+        if _throttle.ready():
+            _log.warning("a source of metrics failed; its numbers are missing from this scrape", exc_info=True)
         return Snapshot(ts=0.0, complete=False)
 
 

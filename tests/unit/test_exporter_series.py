@@ -7,6 +7,7 @@ import pytest
 from resweep.domain.snapshot import Exemplar, Sample, Snapshot, window_samples
 from resweep.domain.window import BUCKETS, Histogram, Window
 from resweep_exporters.series import Point, gather
+from resweep_exporters.throttle import Throttle
 
 AT = ("p", "c")
 RETRIEVALS = "resweep_retrievals_total"
@@ -111,3 +112,13 @@ def test_a_fresh_window_gives_every_series_at_zero() -> None:
     series = gather([one(*window_samples("p", "c", Window("p", "c", 0)))])
     counters = [point.value for name in series.points for point in series.points[name].values()]
     assert [number for number in counters if isinstance(number, int)] == [0] * 30
+
+
+def test_a_failing_source_may_log_once_a_minute() -> None:
+    """At the first failure, and again after sixty seconds."""
+    now = [0.0]
+    throttle = Throttle(monotonic=lambda: now[0])
+    said = []
+    for now[0] in (0.0, 15.0, 59.9, 60.0, 61.0):
+        said.append(throttle.ready())
+    assert said == [True, False, False, True, False]
