@@ -1,0 +1,231 @@
+"""The code on a request: clock, call, clock, count, append. Everything else waits for the folding thread.
+
+A `Call` is the slim record of one retrieval. It is what the context variable holds, so that the event id of
+an answer can be asked for later, and what the ring holds, until it is folded and lets go of the answer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from contextvars import ContextVar
+from threading import Lock
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ReferenceType
+
+if TYPE_CHECKING:
+    from resweep.record.failure import Failure
+    from resweep.record.stages import Stage
+    from resweep.record.watching import Site, Watch
+
+OK: Final = 0
+PARTIAL: Final = 1
+FAILED: Final = 2
+OVERHEAD_MASK = 63  # one call in 64 times its own recording
+_LOST_KINDS_MAX = 4096
+
+clock = perf_counter
+
+
+class Call:
+    """One retrieval in progress or just done; times are those of `clock`, in seconds.
+
+    `active` while its code runs: a nested call of the same watched object is then part of it. `extra` takes
+    what came in beside the answer (stages, facts) and is None for most calls.
+    """
+
+    __slots__ = (
+        "active",
+        "args",
+        "extra",
+        "failure",
+        "kwargs",
+        "number",
+        "overhead",
+        "parent",
+        "result",
+        "site",
+        "state",
+        "t0",
+        "t1",
+        "total",
+    )
+    site: Site
+    number: int
+    t0: float
+    t1: float
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    result: Any
+    state: int
+    active: bool
+    parent: Call | None
+    extra: Extra | None
+    failure: Failure | None
+    total: int | None
+    overhead: float
+
+
+class Extra:
+    """What came in while a call ran: stages with their seconds and results, facts noted by the user."""
+
+    __slots__ = ("facts", "scored", "stages", "trace")
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.facts: dict[str, object] = {}
+        self.scored: Any = None
+        self.trace: tuple[str, str] | None = None
+
+
+class Lane:
+    """The ring of one thread. Only that thread appends; only the folding thread takes out."""
+
+    __slots__ = ("alive", "calls", "lock", "lost", "ring")
+
+    def __init__(self) -> None:
+        self.ring: deque[Call] = deque()
+        self.calls = 0
+        self.alive: ReferenceType[object] | None = None
+        self.lock = Lock()  # between this thread and the folding one, taken only when the ring is full
+        self.lost: dict[tuple[Watch, int, bool, int | None, int, str], int] = {}
+
+    def ended(self) -> bool:
+        """Whether the thread is gone and everything it recorded is counted."""
+        return self.alive is not None and self.alive() is None and not self.ring and not self.lost
+
+
+current: ContextVar[Call | None] = ContextVar("resweep_call", default=None)
+_get = current.get
+_set = current.set
+
+
+def begin(site: Site, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
+    """Return the record of a call that starts now; None for one inside another of the same object."""
+    if not site.on:
+        return None
+    node = _get()
+    parent = None
+    while node is not None:
+        if node.active:
+            if node.site.watch is site.watch:
+                return None
+            if parent is None:
+                parent = node
+        node = node.parent
+    call = Call()
+    call.site = site
+    call.args = args
+    call.kwargs = kwargs
+    call.parent = parent
+    call.active = True
+    call.extra = None
+    call.state = OK
+    call.failure = None
+    call.total = None
+    call.overhead = 0.0
+    call.number = site.recorder.ids.next()
+    _set(call)
+    call.t0 = clock()
+    return call
+
+
+def finish(call: Call, result: Any) -> None:
+    """Record what a call returned. The order of a list is copied, so that nobody can change the record."""
+    call.t1 = clock()
+    call.active = False
+    parent = call.parent
+    if parent is not None and parent.active:
+        _set(parent)
+    elif _get() is not call:
+        _set(call)
+    call.result = result.copy() if type(result) is list else result
+    keep(call)
+    if not call.number & OVERHEAD_MASK:
+        call.overhead = clock() - call.t1
+
+
+def fail(call: Call, error: BaseException) -> None:
+    """Record that a call raised; one that was cancelled or interrupted is partial.
+
+    The exception itself is not kept: its traceback would hold on to the frames of the user's code.
+    """
+    call.t1 = clock()
+    call.active = False
+    parent = call.parent
+    _set(parent if parent is not None and parent.active else call)
+    call.result = None
+    if isinstance(error, Exception):
+        call.state = FAILED
+        call.failure = call.site.classify(error)
+    else:
+        call.state = PARTIAL
+    keep(call)
+
+
+def keep(call: Call) -> None:
+    """Append a finished call to its thread's ring; where that is full, count it there and then."""
+    recorder = call.site.recorder
+    try:
+        lane: Lane = recorder.local.lane
+    except AttributeError:
+        lane = recorder.new_lane()
+    lane.calls += 1
+    waiting = len(lane.ring)
+    if waiting < recorder.room:
+        lane.ring.append(call)
+        if waiting == recorder.half_room:
+            recorder.wake()
+    else:
+        _lose(lane, call)
+
+
+def _lose(lane: Lane, call: Call) -> None:
+    """Keep the counts of a call whose record has no room; every counter stays exact."""
+    site = call.site
+    total = call.total if call.total is not None else site.count(call.result)
+    error_class = call.failure.error_class if call.failure is not None else ""
+    none = call.result is None and call.state == OK
+    key = (site.watch, call.state, none, site.asked_by(call.args, call.kwargs), total, error_class)
+    let_go(call)
+    with lane.lock:
+        lost = lane.lost
+        if key not in lost and len(lost) >= _LOST_KINDS_MAX:
+            key = (*key[:3], None, min(total, 1), error_class)
+        lost[key] = lost.get(key, 0) + 1
+
+
+def let_go(call: Call) -> None:
+    """Drop what a call refers to: the context variable may keep the record itself for long."""
+    call.result = None
+    call.args = ()
+    call.kwargs = _NO_KWARGS
+    call.extra = None
+    call.parent = None
+
+
+_NO_KWARGS: Mapping[str, Any] = {}
+
+
+def innermost() -> Call | None:
+    """Return the retrieval that runs now in this context, None outside of one."""
+    node = _get()
+    while node is not None and not node.active:
+        node = node.parent
+    return node
+
+
+def running(watch: Watch) -> Call | None:
+    """Return the retrieval of a watch that runs now in this context, None outside of one."""
+    node = _get()
+    while node is not None and not (node.active and node.site.watch is watch):
+        node = node.parent
+    return node
+
+
+def extra_of(call: Call) -> Extra:
+    """Return where a call keeps what comes in beside its answer."""
+    if call.extra is None:
+        call.extra = Extra()
+    return call.extra

@@ -1,0 +1,270 @@
+"""The folding thread's work on one call: read the answer, count it into its minute, sample it."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from resweep.domain.event import ErrorInfo, Hit, RetrievalEvent
+from resweep.domain.fold import fold
+from resweep.domain.window import MINUTE, Window
+from resweep.record.asking import QUERY_LONGEST, filters_of, key_of, question, veiled
+from resweep.record.call import FAILED, PARTIAL, Call
+from resweep.record.confidence import Confidence
+from resweep.record.content import Redaction, with_texts
+from resweep.record.hits import Hits
+from resweep.record.ids import Ids
+from resweep.record.passages import Found, find
+from resweep.record.stages import Staged, staged
+from resweep.record.tokens import Tokens
+from resweep.record.uniform import Uniform
+from resweep.record.values import identity, label
+from resweep.record.watching import Watch
+
+Key = tuple[str, str]  # pipeline, config
+CONFIGS_MAX = 256  # whose references are kept at once
+_log = logging.getLogger("resweep")
+
+
+class Folding:
+    """Windows not yet handed over and the events sampled. One thread at a time may use it.
+
+    `salt` veils queries and filter values. `dropped` counts records given up by reason.
+    """
+
+    def __init__(self, ids: Ids, salt: bytes, sample_rate: float, sample_per_minute: int) -> None:
+        self.windows: dict[tuple[str, str, int], Window] = {}
+        self.samples: list[RetrievalEvent] = []
+        self.dropped: Counter[str] = Counter()
+        self._ids = ids
+        self._salt = salt
+        self._sampling = (sample_rate, sample_per_minute)
+        self._uniform: dict[Key, Uniform] = {}
+        self._confidence: dict[Key, Confidence] = {}
+        self._hits: dict[int, Hits] = {}
+
+    def held_bytes(self) -> int:
+        """Return about what the calls folded since last asked kept alive while they waited."""
+        return sum(hits.restart() for hits in self._hits.values())
+
+    def window(self, pipeline: str, config: str, minute: int) -> Window:
+        """Return the window of a minute."""
+        key = (pipeline, config, minute)
+        window = self.windows.get(key)
+        if window is None:
+            window = self.windows[key] = Window(pipeline, config, minute)
+        return window
+
+    def take(self, call: Call) -> None:
+        """Count one call; one whose answer cannot be read is counted all the same."""
+        watch = call.site.watch
+        ts = self._ids.wall(call.t0)
+        window = self.window(watch.pipeline, watch.config, int(ts // MINUTE))
+        if call.overhead:
+            window.observe("overhead_seconds", call.overhead)
+        if call.state == FAILED:
+            self._failed(call, window, ts)
+            return
+        for query, result in self._retrievals(watch, call):
+            self._answered(call, window, ts, query, result)
+
+    def lose(self, watch: Watch, key: tuple[int, bool, int | None, int, str], times: int, ts: float) -> None:
+        """Count calls whose records had no room: exactly, but without what their answers held."""
+        state, none, asked, returned, error_class = key
+        one = Window(watch.pipeline, watch.config, 0)
+        event = RetrievalEvent(
+            "",
+            ts,
+            watch.pipeline,
+            watch.config,
+            asked=asked,
+            returned=returned,
+            returned_none=none,
+            partial=state == PARTIAL,
+            error=ErrorInfo(error_class) if state == FAILED else None,
+        )
+        fold(one, event)
+        one.add("dropped:ring_full")
+        self.dropped["ring_full"] += times
+        window = self.window(watch.pipeline, watch.config, int(ts // MINUTE))
+        for name, amount in one.counts.items():
+            window.add(name, amount * times)
+        for histogram in one.histograms.values():
+            histogram.counts = [count * times for count in histogram.counts]
+            histogram.total *= times
+        window.merge(Window(watch.pipeline, watch.config, 0, histograms=one.histograms))
+
+    def drop(self, pipeline: str, config: str, reason: str, times: int, ts: float) -> None:
+        """Count records given up."""
+        if times > 0:
+            self.dropped[reason] += times
+            self.window(pipeline, config, int(ts // MINUTE)).add(f"dropped:{reason}", times)
+
+    def _retrievals(self, watch: Watch, call: Call) -> Sequence[tuple[Any, Any]]:
+        if watch.multi is not None:
+            try:
+                return watch.multi(call.args, call.kwargs, call.result)
+            except Exception:  # noqa: BLE001 - an answer in a shape not foreseen is one answer
+                _log.debug("%s: an answer to several questions could not be told apart", watch.name)
+        return ((call.site.query_of(call.args, call.kwargs), call.result),)
+
+    def _failed(self, call: Call, window: Window, ts: float) -> None:
+        failure, watch = call.failure, call.site.watch
+        assert failure is not None
+        message = None
+        if watch.capture != "none" and failure.message:
+            message = self._redaction(watch)(failure.message, QUERY_LONGEST)
+        event = self._blank(call, ts)._replace(error=ErrorInfo(failure.error_class, message))
+        fold(window, event)
+        if failure.got is not None and failure.expected is not None:
+            window.add(f"dim:{failure.got}:{failure.expected}")
+        self._sample(call, window, event, call.site.query_of(call.args, call.kwargs), ())
+
+    def _answered(self, call: Call, window: Window, ts: float, query: Any, result: Any) -> None:
+        watch = call.site.watch
+        found = _find(watch, result)
+        stages = staged(call.extra, found.facts)
+        hits, estimated = self._reader(watch).of(found.passages)
+        if stages.scored is not None:
+            hits = _scored(hits, self._reader(watch).of(find(stages.scored).passages)[0])
+        event = self._event(call, ts, found, hits, estimated, stages)
+        fold(window, event)
+        if not event.partial and self._low(watch, event):
+            window.add("low_confidence")
+        watch.seen(hits)
+        self._sample(call, window, event, query, found.passages)
+
+    def _blank(self, call: Call, ts: float) -> RetrievalEvent:
+        watch = call.site.watch
+        return RetrievalEvent(
+            "", ts, watch.pipeline, watch.config, call.site.asked_by(call.args, call.kwargs), 0
+        )
+
+    def _event(
+        self,
+        call: Call,
+        ts: float,
+        found: Found,
+        hits: tuple[Hit, ...],
+        estimated: bool,
+        stages: Staged,
+    ) -> RetrievalEvent:
+        site = call.site
+        watch = site.watch
+        total = found.total if call.total is None else call.total
+        return RetrievalEvent(
+            "",
+            ts,
+            watch.pipeline,
+            watch.config,
+            site.asked_by(call.args, call.kwargs),
+            total if stages.returned is None else min(stages.returned, total),
+            hits,
+            None,
+            None,
+            stages.candidates,
+            stages.reranked,
+            filters_of(call.kwargs, watch.static_filters) if call.kwargs or watch.static_filters else None,
+            call.t1 - call.t0,
+            stages.seconds,
+            call.state == PARTIAL,
+            None,
+            found.none,
+            stages.stop,
+            stages.trace_id,
+            False,
+            estimated,
+        )
+
+    def _low(self, watch: Watch, event: RetrievalEvent) -> bool:
+        key = (watch.pipeline, watch.config)
+        confidence = self._confidence.get(key)
+        if confidence is None:
+            _keep_below(self._confidence, CONFIGS_MAX)
+            confidence = self._confidence[key] = Confidence()
+        return confidence.low(event)
+
+    def _reader(self, watch: Watch) -> Hits:
+        hits = self._hits.get(id(watch.tokens))
+        if hits is None:
+            hits = self._hits[id(watch.tokens)] = Hits(Tokens(watch.tokens))
+        return hits
+
+    def _redaction(self, watch: Watch) -> Redaction:
+        return Redaction(watch.redact)
+
+    def _sample(
+        self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
+    ) -> None:
+        watch = call.site.watch
+        uniform = self._uniform.get((watch.pipeline, watch.config))
+        if uniform is None:
+            _keep_below(self._uniform, CONFIGS_MAX)
+            uniform = self._uniform[watch.pipeline, watch.config] = Uniform(*self._sampling)
+        if not uniform.takes(self._ids.entropy(call.number), window.minute):
+            return
+        window.add("sampled:uniform")
+        self.samples.append(self._whole(call, window, event, query, passages))
+
+    def _whole(
+        self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
+    ) -> RetrievalEvent:
+        """The event as it is sent: with id and query key, and with texts where content is wanted."""
+        watch = call.site.watch
+        filters = event.filters
+        event = event._replace(
+            id=self._ids.text(call.t0, call.number, watch.config),
+            query_key=key_of(query, filters, self._salt),
+            user_key=_user(watch, call),
+        )
+        if watch.capture == "none":
+            return event._replace(filters=veiled(filters, self._salt) if filters else None)
+        redact = self._redaction(watch)
+        text = question(query)
+        event = event._replace(
+            query=None if text is None else redact(text, QUERY_LONGEST),
+            hits=with_texts(event.hits, passages, redact),
+        )
+        self.drop(watch.pipeline, watch.config, "redaction", redact.failed, event.ts)
+        return event
+
+
+def _keep_below(entries: dict[Key, Any], most: int) -> None:
+    """Make room for one more entry: the oldest goes."""
+    while len(entries) >= most:
+        del entries[next(iter(entries))]
+
+
+def _find(watch: Watch, result: Any) -> Found:
+    if watch.extract is None:
+        return find(result)
+    try:
+        return find(watch.extract(result))
+    except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        _log.warning("%s: extract= raised %s; reading the answer as it is", watch.name, type(error).__name__)
+        watch.extract = None
+        return find(result)
+
+
+def _scored(hits: tuple[Hit, ...], scored: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Give hits the scores that an inner call returned beside the same passages."""
+    by_id = {hit.id: hit for hit in scored if hit.score is not None}
+    return tuple(
+        hit._replace(score=other.score, kind=other.kind, score_state="ok")
+        if hit.score is None and (other := by_id.get(hit.id)) is not None
+        else hit
+        for hit in hits
+    )
+
+
+def _user(watch: Watch, call: Call) -> str | None:
+    """Whose retrieval it was, as the user's function says; what it returns should itself be a pseudonym."""
+    if watch.user_key is None:
+        return None
+    try:
+        key = identity(watch.user_key(*call.args, **call.kwargs))
+    except Exception:  # noqa: BLE001 - a user's function may raise anything
+        return None
+    return None if key is None else label(key)

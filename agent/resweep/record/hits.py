@@ -1,0 +1,97 @@
+"""Passages into hits: identity, score, tokens. Runs on the folding thread, so texts may be looked at here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from resweep.domain.event import Hit
+from resweep.record.reading import read
+from resweep.record.tokens import Tokens
+from resweep.record.values import as_text, clean, identity, number, text_hash
+
+REMEMBERED = 8192  # texts whose hash and tokens are remembered: about 3 MB
+SOURCE_LONGEST = 256
+OVERHEAD_BYTES = 1024  # what a waiting record costs beside its texts
+
+
+class Facts(NamedTuple):
+    """What is derived from a text once: its hash, its tokens, and whether those are estimated."""
+
+    text_hash: str
+    tokens: int
+    estimated: bool
+
+
+class Hits:
+    """Makes hits of passages and remembers what it derived from each text.
+
+    `held_bytes` is about what the folded answers kept alive while they waited: a text that several answers
+    share counts once.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._facts: dict[int, Facts] = {}
+        self._seen: set[int] = set()
+        self.held_bytes = 0
+
+    def restart(self) -> int:
+        """Return `held_bytes` and count from 0 again."""
+        held, self.held_bytes = self.held_bytes, 0
+        self._seen.clear()
+        return held
+
+    def of(self, passages: Sequence[object]) -> tuple[tuple[Hit, ...], bool]:
+        """Return the hits of some passages, without their texts, and whether token counts are estimated."""
+        self.held_bytes += OVERHEAD_BYTES
+        estimated = False
+        hits = []
+        for passage in passages:
+            id_, text, raw_score, kind, base, source, tokens = read(passage)
+            hash_, counted = None, None
+            if text is not None or id_ is None:
+                hash_, counted, guessed = self._derive(text)
+                estimated = estimated or guessed
+            if type(tokens) is int and tokens >= 0:
+                counted = tokens
+            score, state = number(raw_score)
+            hits.append(
+                Hit(
+                    identity(id_) or hash_ or text_hash(""),
+                    score,
+                    kind if score is not None else None,
+                    None if base is None else number(base)[0],
+                    None if source is None else _source(source),
+                    counted,
+                    hash_,
+                    state,
+                )
+            )
+        return tuple(hits), estimated
+
+    def _derive(self, text: object) -> Facts:
+        if type(text) is not str:
+            text = as_text(text)
+        if id(text) not in self._seen:
+            self._seen.add(id(text))
+            self.held_bytes += len(text)
+        key = hash(text)
+        facts = self._facts.get(key)
+        if facts is None:
+            facts = self._facts[key] = Facts(text_hash(text), *self._tokens(text))
+            if len(self._facts) > REMEMBERED:
+                self._forget()
+        return facts
+
+    def _forget(self) -> None:
+        """Let the older half go."""
+        for key in list(self._facts)[: REMEMBERED // 2]:
+            del self._facts[key]
+
+
+def _source(value: object) -> str | None:
+    name = value if type(value) is str else identity(value)
+    if not name:
+        return None
+    return name if len(name) <= SOURCE_LONGEST and name.isascii() else clean(name, SOURCE_LONGEST)

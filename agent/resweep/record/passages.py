@@ -1,0 +1,148 @@
+"""From whatever a retriever returned to a flat list of passages, still as the objects they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from itertools import islice
+from typing import Any, NamedTuple
+
+HITS_MAX = 1000  # passages of one answer that are looked at; more are counted only
+# Where containers of passages are found, in this order, as keys of a mapping or attributes of an object.
+_CONTAINERS = (
+    "documents",
+    "points",
+    "matches",
+    "hits",
+    "results",
+    "source_nodes",
+    "nodes",
+    "docs",
+    "passages",
+    "chunks",
+    "contexts",
+    "context",
+    "objects",
+    "items",
+    "data",
+)
+_PASSAGE_KEYS = frozenset(("text", "page_content", "content", "id", "score", "distance", "metadata"))
+
+
+class Found(NamedTuple):
+    """The passages of one answer: at most `HITS_MAX` of `total`. `none` tells None from an empty list.
+
+    `facts` holds what the answer says of itself (`candidates`, `reranked`, `returned`, `stages`).
+    """
+
+    passages: Sequence[object]
+    total: int
+    none: bool = False
+    facts: Mapping[str, object] = {}
+
+
+_NOTHING = Found((), 0)
+
+
+def find(result: object) -> Found:
+    """Return the passages in a result. What cannot be understood is one opaque passage, never an error."""
+    if isinstance(result, list):
+        return _sequence(result)
+    if result is None:
+        return Found((), 0, none=True)
+    try:
+        return _find(result)
+    except Exception:  # noqa: BLE001 - a result may do anything when looked at
+        return Found((result,), 1)
+
+
+def _sequence(items: Sequence[object]) -> Found:
+    return Found(items if len(items) <= HITS_MAX else items[:HITS_MAX], len(items))
+
+
+def _find(result: Any) -> Found:
+    if isinstance(result, str | bytes):
+        return Found((result,), 1) if result else _NOTHING
+    if isinstance(result, tuple):
+        return _tuple(result)
+    if isinstance(result, Mapping):
+        return _mapping(result)
+    if hasattr(result, "columns") and hasattr(result, "to_dict"):  # a data frame
+        return _sequence(result.to_dict("records"))
+    if isinstance(result, Sequence):
+        return _sequence(result)
+    return _object(result)
+
+
+def _tuple(result: Any) -> Found:
+    """A tuple of passages; or passages and their scores; or passages and something else."""
+    if len(result) == 2 and isinstance(result[0], list):
+        first, second = result
+        if isinstance(second, list) and len(first) == len(second) and all(map(_is_number, second)):
+            return _sequence(list(zip(first, second, strict=True)))
+        return find(first)
+    if hasattr(result, "_fields"):  # a named tuple is an object
+        return _mapping(result._asdict())
+    return _sequence(result)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, int | float)
+
+
+def _mapping(result: Mapping[Any, Any]) -> Found:
+    if _columnar(result):
+        return _columns(result)
+    for name in _CONTAINERS:
+        inner = result.get(name)
+        if isinstance(inner, list | tuple | Mapping) or hasattr(inner, "points"):
+            found = find(inner)
+            return found._replace(facts={k: v for k, v in result.items() if k != name})
+    if not result:
+        return _NOTHING
+    if all(isinstance(value, list | type(None)) for value in result.values()) and not (
+        _PASSAGE_KEYS & result.keys()
+    ):
+        return _sequence([item for value in result.values() for item in value or ()])
+    return Found((result,), 1)
+
+
+def _columnar(result: Mapping[Any, Any]) -> bool:
+    """Whether this is one list per field, as Chroma answers: ids, documents, distances, metadatas."""
+    ids = result.get("ids")
+    return isinstance(ids, list) and ("distances" in result or "metadatas" in result)
+
+
+def _columns(result: Mapping[Any, Any]) -> Found:
+    ids = _first_row(result["ids"])
+    columns = {name: _first_row(result.get(name)) for name in ("documents", "distances", "metadatas")}
+    rows: list[object] = []
+    for at, id_ in enumerate(ids):
+        row = {"id": id_}
+        for name, key in (("documents", "text"), ("distances", "distance"), ("metadatas", "metadata")):
+            column = columns[name]
+            if at < len(column):
+                row[key] = column[at]
+        rows.append(row)
+    return _sequence(rows)
+
+
+def _first_row(column: Any) -> list[Any]:
+    """A column of one query: `[[…]]` when several could have been asked, `[…]` when not."""
+    if not isinstance(column, list):
+        return []
+    return column[0] if column and isinstance(column[0], list) else column
+
+
+def _object(result: Any) -> Found:
+    own = getattr(result, "__dict__", None) or {}
+    if not (_PASSAGE_KEYS & own.keys()):
+        for name in _CONTAINERS:
+            inner = getattr(result, name, None)
+            if isinstance(inner, list | tuple):
+                return find(inner)
+    if hasattr(result, "tolist") and hasattr(result, "ndim"):  # an array of row numbers
+        return find(result.tolist())
+    if isinstance(result, Iterable) and not hasattr(result, "page_content") and not hasattr(result, "node"):
+        items = list(islice(result, HITS_MAX))
+        return Found(items, len(result) if isinstance(result, Sized) else len(items))
+    return Found((result,), 1)

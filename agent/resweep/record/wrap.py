@@ -1,0 +1,159 @@
+"""Functions of every kind, wrapped so that nobody can tell but by the count.
+
+A wrapper is of the same kind as what it wraps: plain, coroutine, generator, async generator. It returns what
+the function returns and raises what it raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from resweep.record.call import Call, begin, clock, current, fail, finish
+from resweep.record.streams import AsyncGeneratorTap, AsyncIteratorTap, IteratorTap, Stream, delegating, relay
+from resweep.record.watching import Site
+
+# Results that are told apart without a look inside: they are passages, not something still to come.
+_PLAIN = (list, type(None), dict, tuple, str)
+Wrapper = Callable[..., Any]
+
+
+def wrap(function: Callable[..., Any], site: Site, *, bound: int = 0) -> Wrapper:
+    """Return a recording twin of a function. `bound` leading arguments are the object it belongs to."""
+    make = _KINDS[_kind(function)]
+    wrapper = make(function, site, bound)
+    try:
+        functools.update_wrapper(wrapper, function)
+    except Exception:  # noqa: BLE001 - some callables of C refuse to be asked
+        wrapper.__wrapped__ = function  # type: ignore[attr-defined]
+    wrapper.__resweep_site__ = site  # type: ignore[attr-defined]
+    wrapper.__resweep_bound__ = bound  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _kind(function: Any) -> str:
+    target = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    if not inspect.isroutine(target) and not inspect.isclass(target):
+        target = inspect.getattr_static(type(target), "__call__", target)
+    if inspect.isasyncgenfunction(target):
+        return "async generator"
+    if inspect.iscoroutinefunction(target):
+        return "coroutine"
+    return "generator" if inspect.isgeneratorfunction(target) else "plain"
+
+
+def _wrap_plain(function: Callable[..., Any], site: Site, bound: int) -> Wrapper:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        call = begin(site, args[bound:] if bound else args, kwargs)
+        if call is None:
+            return function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            fail(call, error)
+            raise
+        if type(result) in _PLAIN:
+            finish(call, result)
+            return result
+        return _returned(call, result)
+
+    return recorded
+
+
+def _wrap_coroutine(function: Callable[..., Awaitable[Any]], site: Site, bound: int) -> Wrapper:
+    async def recorded(*args: Any, **kwargs: Any) -> Any:
+        call = begin(site, args[bound:], kwargs)
+        if call is None:
+            return await function(*args, **kwargs)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            fail(call, error)
+            raise
+        return _returned(call, result)
+
+    return recorded
+
+
+def _wrap_generator(function: Callable[..., Any], site: Site, bound: int) -> Wrapper:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        source = function(*args, **kwargs)
+        call = begin(site, args[bound:], kwargs)
+        return (yield from source if call is None else IteratorTap(source, Stream(call)))
+
+    return recorded
+
+
+def _wrap_async_generator(function: Callable[..., Any], site: Site, bound: int) -> Wrapper:
+    def start(*args: Any, **kwargs: Any) -> Any:
+        source = function(*args, **kwargs)
+        call = begin(site, args[bound:], kwargs)
+        return source if call is None else AsyncGeneratorTap(source, Stream(call))
+
+    return delegating(start)
+
+
+_KINDS: dict[str, Callable[[Callable[..., Any], Site, int], Wrapper]] = {
+    "plain": _wrap_plain,
+    "coroutine": _wrap_coroutine,
+    "generator": _wrap_generator,
+    "async generator": _wrap_async_generator,
+}
+
+
+def _returned(call: Call, result: Any) -> Any:
+    """Record a result, now or when it is complete, and return what the caller shall get."""
+    try:
+        if isinstance(result, types.GeneratorType):
+            return relay(IteratorTap(result, Stream(call)))
+        if isinstance(result, types.AsyncGeneratorType):
+            tap = AsyncGeneratorTap(result, Stream(call))
+            return delegating(lambda: tap)()
+        if isinstance(result, types.CoroutineType):
+            call.active = False
+            return _awaited(result, call)
+        if isinstance(result, Iterator) and not hasattr(result, "page_content"):
+            return IteratorTap(result, Stream(call))
+        if isinstance(result, AsyncIterator):
+            return AsyncIteratorTap(result, Stream(call))
+        if hasattr(result, "add_done_callback") and hasattr(result, "result"):
+            return _when_done(result, call)
+    except Exception:  # noqa: BLE001 - an object may do anything when looked at
+        finish(call, result)
+        return result
+    finish(call, result)
+    return result
+
+
+async def _awaited(result: Awaitable[Any], call: Call) -> Any:
+    call.active = True
+    call.t0 = clock()
+    current.set(call)
+    try:
+        value = await result
+    except BaseException as error:
+        fail(call, error)
+        raise
+    return _returned(call, value)
+
+
+def _when_done(future: Any, call: Call) -> Any:
+    """A future is handed on as it is; its answer is recorded when it has one."""
+    call.active = False
+
+    def record(done: Any) -> None:
+        error = None if done.cancelled() else done.exception()
+        if done.cancelled():
+            fail(call, GeneratorExit())
+        elif error is not None:
+            fail(call, error)
+        else:
+            finish(call, done.result())
+
+    future.add_done_callback(record)
+    return future
