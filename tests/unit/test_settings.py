@@ -11,7 +11,7 @@ from resweep import settings
 from resweep.detect.settings import DetectSettings
 from resweep.domain.errors import UsageError
 from resweep.settings import Known
-from resweep.settings_sources import load
+from resweep.serve.settings_sources import load
 
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 

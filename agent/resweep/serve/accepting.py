@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from typing import Any
 
 import msgspec
 
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError, UsageError
+from resweep.domain.fingerprint import depths, fingerprint
+from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.verdict import TunedK
 from resweep.store.names import label
 from resweep.store.sql import SqlStore
@@ -20,7 +23,7 @@ K_MAX = 10_000
 class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is accepted: a depth for a pipeline's config in charge, or for the `config` that is given.
 
-    `document` is a config by its parts, for one that the agent has not seen. `until` is ISO 8601 or unix
+    `document` is a config by its parts, which the agent need not have seen. `until` is ISO 8601 or unix
     seconds. Without `context_k` the depth is the one the config runs with.
     """
 
@@ -28,24 +31,25 @@ class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     context_k: int | None = None
     candidate_k: int | None = None
     config: str | None = None
+    document: dict[str, Any] | None = None
     provisional: bool = False
     because: str = ""
     until: str | float | None = None
     by: str = ""
 
 
-def accepted(wish: Acceptance, store: SqlStore, now: float, record: ConfigRecord | None = None) -> TunedK:
+def accepted(wish: Acceptance, store: SqlStore, now: float, rules: InvalidationRules) -> TunedK:
     """Return the record of an acceptance at `now` (unix s), without writing it.
 
-    `record` is the config meant; without one, that in charge of the pipeline. Raises UsageError for a
-    pipeline or config nobody has seen, and where no depth is known.
+    Raises UsageError for a pipeline or config nobody has seen, and where no depth is known; ConfigError for a
+    `document` without an identity.
     """
-    record = record or config_meant(wish, store)
+    record = config_meant(wish, store) if wish.document is None else _described(wish, wish.document, rules)
     known = [t for t in store.tuned(wish.pipeline) if t.basis == record.basis]
     return TunedK(
         pipeline=label(wish.pipeline),
         basis=record.basis,
-        context_k=_depth("context_k", wish.context_k, record, known, _running_k(record)),
+        context_k=_depth("context_k", wish.context_k, record, known, running_k(record)),
         candidate_k=_candidates(wish, record),
         epoch=_epoch(known, record, store),
         parts=record.document,
@@ -55,6 +59,17 @@ def accepted(wish: Acceptance, store: SqlStore, now: float, record: ConfigRecord
         because=wish.because,
         valid_until=until(wish.until, now),
         provisional=wish.provisional,
+    )
+
+
+def _described(wish: Acceptance, document: Mapping[str, Any], rules: InvalidationRules) -> ConfigRecord:
+    known = fingerprint(document, rules=rules)
+    return ConfigRecord(
+        pipeline=label(wish.pipeline),
+        config=known.config_hash,
+        basis=known.basis_hash,
+        document=known.document,
+        digest=known.document_digest,
     )
 
 
@@ -83,8 +98,9 @@ def in_charge_of(pipeline: str, store: SqlStore) -> str | None:
     return max(seen, key=lambda s: s.last_seen).record.config if seen else None
 
 
-def _running_k(record: ConfigRecord) -> int | None:
-    for k in (record.document.get("context_k"), record.observed.get("k"), record.default_k):
+def running_k(record: ConfigRecord) -> int | None:
+    """Return the context depth of a config: declared, read from the live object, or the framework's own."""
+    for k in (depths(record.document)[0], record.observed.get("k"), record.default_k):
         if isinstance(k, int) and not isinstance(k, bool):
             return k
     return None
@@ -109,8 +125,7 @@ def _candidates(wish: Acceptance, record: ConfigRecord) -> int | None:
         if not 1 <= wish.candidate_k <= K_MAX:
             raise UsageError(f"candidate_k: expected 1 to {K_MAX}; got {wish.candidate_k}")
         return wish.candidate_k
-    declared = record.document.get("candidate_k")
-    return declared if isinstance(declared, int) and not isinstance(declared, bool) else None
+    return depths(record.document)[1]
 
 
 def _epoch(known: Sequence[TunedK], record: ConfigRecord, store: SqlStore) -> int:
@@ -149,6 +164,18 @@ def acceptance(raw: object) -> Acceptance:
         return msgspec.convert(raw, Acceptance)
     except msgspec.ValidationError as error:
         raise InputError(f"expected an acceptance with `pipeline`; {error}") from None
+
+
+def records(raw: object) -> list[TunedK]:
+    """Return the records of tuned depths in a decoded JSON body. Raises InputError where it holds none."""
+    try:
+        given = msgspec.convert(raw, dict[str, list[TunedK]])["tuned"]
+    except (msgspec.ValidationError, KeyError) as error:
+        raise InputError(f'expected {{"tuned": […]}}; {error}') from None
+    for record in given:
+        if not 1 <= record.context_k <= K_MAX or not record.pipeline or not record.basis:
+            raise InputError(f"expected a pipeline, a basis and a depth of 1 to {K_MAX}; got {record!r:.200}")
+    return given
 
 
 def tuned_object(tuned: TunedK) -> Mapping[str, object]:

@@ -31,6 +31,9 @@ class Access(Protocol):
     def accept(self, wish: dict[str, object]) -> Any:
         """Record an accepted depth."""
 
+    def push(self, records: list[object]) -> Any:
+        """Record tuned depths as they are."""
+
     def maintain(self, work: dict[str, object]) -> Any:
         """Announce work, or its end."""
 
@@ -62,6 +65,10 @@ class Remote:
         """Record an accepted depth."""
         return self._client.post("/v1/accept", wish)
 
+    def push(self, records: list[object]) -> Any:
+        """Record tuned depths as they are."""
+        return self._client.post("/v1/tuned", {"tuned": records})
+
     def maintain(self, work: dict[str, object]) -> Any:
         """Announce work, or its end."""
         return self._client.post("/v1/maintenance", work)
@@ -76,6 +83,7 @@ class Local:
     """The store itself, while no agent runs. `bench` holds it and a judge."""
 
     bench: Any
+    rules: Any
     clock: Clock
 
     def status(self) -> Any:
@@ -106,7 +114,13 @@ class Local:
         """Record an accepted depth."""
         from resweep.serve import calls
 
-        return calls.accept(self.bench, wish, self.clock.now())
+        return calls.accept(self.bench, wish, self.rules, self.clock.now())
+
+    def push(self, records: list[object]) -> Any:
+        """Record tuned depths as they are."""
+        from resweep.serve import calls
+
+        return calls.push(self.bench, {"tuned": records})
 
     def maintain(self, work: dict[str, object]) -> Any:
         """Announce work, or its end."""
@@ -163,7 +177,7 @@ def running(settings: Settings, where: Places) -> Client | None:
 @contextmanager
 def _on_store(settings: Settings, where: Places) -> Iterator[Local]:
     from resweep.schedule.desk import Desk
-    from resweep.serve.parts import invalidation_rules, judge_maker, store_settings
+    from resweep.serve.parts import judge_maker, rules_of, store_settings
     from resweep.store import open_store
     from resweep.store.lease import Lease
 
@@ -176,9 +190,10 @@ def _on_store(settings: Settings, where: Places) -> Iterator[Local]:
     try:
         store = open_store(where.store, clock=clock, settings=store_settings(settings))
         try:
-            desk = Desk(store, judge_maker(settings, invalidation_rules(settings)), clock)
+            rules = rules_of(settings)
+            desk = Desk(store, judge_maker(settings, rules), clock)
             desk.open()
-            yield Local(_Bench(store, desk), clock)
+            yield Local(_Bench(store, desk), rules, clock)
         finally:
             store.close()
     finally:

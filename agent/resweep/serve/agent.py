@@ -18,7 +18,7 @@ from resweep.schedule.leading import Leadership
 from resweep.schedule.ledger import StoreLedger
 from resweep.schedule.runner import Runner
 from resweep.serve.jobs import Outlets, jobs_of
-from resweep.serve.parts import invalidation_rules, judge_maker, store_settings, version
+from resweep.serve.parts import judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Places
 from resweep.settings import Settings
 from resweep.store import open_store
@@ -62,7 +62,7 @@ class Agent:
         self.where = where
         self.clock = clock or SystemClock()
         self.started = self.clock.now()
-        self.rules = invalidation_rules(settings)
+        self.rules = rules_of(settings)
         self._desks: Desks | None = None
         self._lease = Lease(where.store)
         self.leadership = Leadership(self._lease, begin=self._begin, end=self._end, look=self._look)

@@ -11,7 +11,7 @@ import msgspec
 from resweep.domain.errors import InputError, UsageError
 from resweep.domain.event import Feedback
 from resweep.domain.invalidation import InvalidationRules
-from resweep.domain.verdict import Flag
+from resweep.domain.verdict import Flag, TunedK
 from resweep.ingest.events import read_lines
 from resweep.ingest.jsonlines import feedback_of
 from resweep.schedule.desk import Desk
@@ -172,18 +172,28 @@ def tuned(bench: Bench, now: float) -> Answer:
     }
 
 
-def accept(bench: Bench, raw: object, now: float) -> Answer:
+def accept(bench: Bench, raw: object, rules: InvalidationRules, now: float) -> Answer:
     """Record an accepted depth, and let the judge see it at once."""
     wish = accepting.acceptance(raw)
-    record = accepting.accepted(wish, bench.store, now)
-    bench.store.record_tuned(record)
-    bench.store.record_audit(
-        wish.by, "accept", record.pipeline, {"k": record.context_k, "basis": record.basis}
-    )
+    record = accepting.accepted(wish, bench.store, now, rules)
+    details = {"context_k": record.context_k, "basis": record.basis, "because": record.because}
+    return _adopt(bench, [record], wish.by, "accept", details)
+
+
+def push(bench: Bench, raw: object) -> Answer:
+    """Record tuned depths as they are, from a reviewed lock file."""
+    records = accepting.records(raw)
+    return _adopt(bench, records, "", "lock.push", {"records": len(records)})
+
+
+def _adopt(bench: Bench, records: list[TunedK], by: str, action: str, details: dict[str, object]) -> Answer:
+    bench.store.record_all_tuned(records)
+    subject = ", ".join(sorted({record.pipeline for record in records}))
+    bench.store.record_audit(by, action, subject, details)
     changes = bench.desk.sit()
     return {
         "schema": ACCEPT_SCHEMA,
-        "tuned": accepting.tuned_object(record),
+        "tuned": [accepting.tuned_object(record) for record in records],
         "cleared": [change.flag.key for change in changes if change.kind == "cleared"],
     }
 

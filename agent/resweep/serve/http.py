@@ -47,6 +47,8 @@ def app(agent: Agent, token: str) -> Guard:
         Route("/v1/events", api.events, methods=["POST"]),
         Route("/v1/accept", api.accepted, methods=["GET"]),
         Route("/v1/accept", api.accept, methods=["POST"]),
+        Route("/v1/tuned", api.accepted, methods=["GET"]),
+        Route("/v1/tuned", api.push, methods=["POST"]),
         Route("/v1/maintenance", api.maintenances, methods=["GET"]),
         Route("/v1/maintenance", api.maintain, methods=["POST"]),
     ]
@@ -164,7 +166,13 @@ class Api:
     async def accept(self, request: Request) -> Response:
         """Take a depth as tuned for a pipeline's config."""
         wish = await self._json(request)
-        return answer(await run_in_threadpool(calls.accept, self._desks(), wish, self.agent.clock.now()))
+        rules, now = self.agent.rules, self.agent.clock.now()
+        return answer(await run_in_threadpool(calls.accept, self._desks(), wish, rules, now))
+
+    async def push(self, request: Request) -> Response:
+        """Take tuned depths as they stand in a reviewed lock file."""
+        records = await self._json(request)
+        return answer(await run_in_threadpool(calls.push, self._desks(), records))
 
     async def maintenances(self, request: Request) -> Response:
         """Show announced work."""

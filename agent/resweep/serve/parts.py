@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
 from pathlib import Path
 
+import resweep
 from resweep import shipped
 from resweep.detect.judge import Judge
 from resweep.detect.settings import DetectSettings
@@ -20,10 +19,7 @@ WEBHOOK = "webhook"
 
 def version() -> str:
     """Return the version of resweep that runs."""
-    try:
-        return installed("resweep")
-    except PackageNotFoundError:  # run from a source tree
-        return "0+source"
+    return resweep.__version__
 
 
 def store_settings(settings: Settings) -> StoreSettings:
@@ -45,7 +41,7 @@ def detect_settings(settings: Settings) -> DetectSettings:
     return DetectSettings(**asdict(settings.detect), severities=settings.severities)
 
 
-def invalidation_rules(settings: Settings) -> InvalidationRules:
+def rules_of(settings: Settings) -> InvalidationRules:
     """Return the shipped rules with the user's before them. Raises InputError for a file that is none."""
     own = settings.agent.rules_file
     return shipped.invalidation_rules(Path(own) if own else None)

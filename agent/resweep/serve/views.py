@@ -11,7 +11,7 @@ import msgspec
 
 from resweep.domain.verdict import Flag, TunedK, Verdict
 from resweep.domain.window import MINUTE, Window, merged
-from resweep.serve.accepting import tuned_object
+from resweep.serve.accepting import running_k, tuned_object
 from resweep.serve.agent import Agent, Desks
 from resweep.serve.parts import version
 from resweep.store.rows import Ack, ConfigSeen
@@ -112,12 +112,21 @@ def _pipeline(
         "config": verdict.config if verdict else None,
         "basis": verdict.basis if verdict else None,
         "next_command": verdict.next_command if verdict else "",
+        "context_k": _context_k(store, verdict),
         "tuned": tuned_object(chosen[-1]) if chosen else None,
         "last_hour": traffic_object(recent),
         "configs": {c: traffic_object([w for w in recent if w.config == c]) for c in _configs(recent)},
         "bases": [msgspec.to_builtins(v) for v in verdicts],
         "open_flags": len(flags),
     }
+
+
+def _context_k(store: SqlStore, verdict: Verdict | None) -> int | None:
+    """Return the depth that the config of a verdict runs with."""
+    if verdict is None:
+        return None
+    records = (r for r in store.configs(verdict.pipeline) if r.config == verdict.config)
+    return next((running_k(record) for record in records), None)
 
 
 def _configs(windows: Sequence[Window]) -> list[str]:

@@ -17,7 +17,7 @@ import typer
 from resweep.domain.errors import ResweepError
 
 if TYPE_CHECKING:
-    from resweep.settings_sources import Loaded
+    from resweep.serve.settings_sources import Loaded
 
 P = ParamSpec("P")
 
@@ -122,7 +122,7 @@ def settings_of(file: str | None, flags: Mapping[str, object] | None = None) -> 
     """Return the settings of a command. Raises UsageError."""
     from pathlib import Path
 
-    from resweep.settings_sources import load
+    from resweep.serve.settings_sources import load
 
     return load(Path(file) if file else None, flags=flags)
 
