@@ -31,7 +31,14 @@ def event(**fields: object) -> EventLine:
 def test_a_plain_event_is_read() -> None:
     """Time, pipeline, depth and hits arrive as they were sent."""
     e = event().event
-    assert (e.id, e.ts, e.pipeline, e.asked, e.returned, [h.id for h in e.hits]) == ("e1", 10.5, "bot", 8, 1, ["p1"])
+    assert (e.id, e.ts, e.pipeline, e.asked, e.returned, [h.id for h in e.hits]) == (
+        "e1",
+        10.5,
+        "bot",
+        8,
+        1,
+        ["p1"],
+    )
 
 
 def test_returned_defaults_to_the_smaller_of_asked_and_hits() -> None:
@@ -108,7 +115,9 @@ def test_scores_of_every_kind() -> None:
 
 def test_an_error_keeps_its_class_and_the_vector_sizes() -> None:
     """The class comes from a fixed list; a dimension mismatch says which sizes met."""
-    item = event(error={"class": "ValueError", "message": "dimension 768 does not match dimensionality 384"}, hits=None)
+    item = event(
+        error={"class": "ValueError", "message": "dimension 768 does not match dimensionality 384"}, hits=None
+    )
     assert (item.event.error, item.sizes) == (
         ErrorInfo("dimension_mismatch", "dimension 768 does not match dimensionality 384"),
         (768, 384),

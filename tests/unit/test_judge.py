@@ -39,7 +39,11 @@ def record(config: Mapping[str, object], **facts: object) -> ConfigRecord:
 
 def tuned(config: Mapping[str, object], k: int = 8, **more: object) -> TunedK:
     return TunedK(
-        pipeline="bot", basis=fingerprint(config).basis_hash, context_k=k, candidate_k=50, **more  # type: ignore[arg-type]
+        pipeline="bot",
+        basis=fingerprint(config).basis_hash,
+        context_k=k,
+        candidate_k=50,
+        **more,  # type: ignore[arg-type]
     )
 
 
@@ -153,7 +157,9 @@ def test_a_k_that_nobody_chose_is_called_a_default(rules: InvalidationRules) -> 
     """An untuned pipeline at its framework's default is told so."""
     known = record({"embedder": {"model": "m1"}}, framework="LangChain", k=4)
     stream = Stream(rules)
-    stream.calls(ConfigRecord(**{**{f: getattr(known, f) for f in known.__struct_fields__}, "default_k": 4}), 1)
+    stream.calls(
+        ConfigRecord(**{**{f: getattr(known, f) for f in known.__struct_fields__}, "default_k": 4}), 1
+    )
     assert "k = 4 is only the default of LangChain" in stream.changes[0].flag.message
 
 
@@ -166,7 +172,9 @@ def test_a_record_past_its_date_expires(rules: InvalidationRules) -> None:
 def test_asked_twenty_got_four_is_one_finding(rules: InvalidationRules) -> None:
     """Fifty calls, one flag."""
     counts = {"asked:20": 1, "returned:4": 1, "short": 1}
-    stream = Stream(rules, tuned({**A, "context_k": 20}, k=20)).calls(record({**A, "context_k": 20}), 50, **counts)
+    stream = Stream(rules, tuned({**A, "context_k": 20}, k=20)).calls(
+        record({**A, "context_k": 20}), 50, **counts
+    )
     assert stream.said == [("opened", "not_served")]
     assert "asked 20, got 4 at most in 50 of 50" in stream.judge.open_flags()[0].message
 
@@ -240,7 +248,9 @@ def test_a_filter_that_starves_the_answer_is_named_by_its_key(rules: Invalidatio
         hits = tuple(Hit(f"p{j}") for j in range(n))
         fold_counts(
             window,
-            RetrievalEvent(f"e{i}", 0.0, "bot", known.config, asked=10, returned=n, hits=hits, filters=filters),
+            RetrievalEvent(
+                f"e{i}", 0.0, "bot", known.config, asked=10, returned=n, hits=hits, filters=filters
+            ),
         )
         stream.judge.observe(window, stream.ts + i, i)
     flags = stream.judge.open_flags()
@@ -250,7 +260,8 @@ def test_a_filter_that_starves_the_answer_is_named_by_its_key(rules: Invalidatio
 
 
 @pytest.mark.parametrize(
-    ("n", "x", "p", "expected"), [(10, 0, 0.3, 1.0), (2, 2, 0.5, 0.25), (3, 1, 0.5, 0.875), (10, 10, 0.05, 0.05**10)]
+    ("n", "x", "p", "expected"),
+    [(10, 0, 0.3, 1.0), (2, 2, 0.5, 0.25), (3, 1, 0.5, 0.875), (10, 10, 0.05, 0.05**10)],
 )
 def test_the_binomial_tail_is_exact(n: int, x: int, p: float, expected: float) -> None:
     """P(X >= x), by hand."""

@@ -130,6 +130,8 @@ def binomial_tail(n: int, x: int, p: float) -> float:
 
 
 def _contradictions(p: PipelineState, c: ConfigState) -> Iterator[Finding]:
+    if not c.record.observed:
+        return
     for fact, (paths, component) in FACTS.items():
         seen = c.record.observed.get(fact)
         said = {path: v for path in paths if (v := _at(c.record.document, path)) is not None}

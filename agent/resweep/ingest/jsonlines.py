@@ -243,7 +243,7 @@ class LineReader:
 
 
 def _quick_hit(raw: _RawHit) -> Hit:
-    score, state = (None, "missing") if raw.score is None else score_of(raw.score)
+    score, state = score_of(raw.score)
     return Hit(
         raw.id,
         score,
@@ -252,7 +252,7 @@ def _quick_hit(raw: _RawHit) -> Hit:
         raw.source or None,
         raw.tokens,
         raw.text_hash,
-        cast("ScoreState", state),
+        state,
         raw.text,
     )
 

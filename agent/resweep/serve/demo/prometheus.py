@@ -6,7 +6,7 @@ import json
 import shutil
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -41,7 +41,7 @@ class Prometheus:
         for kind in ("recording", "alerts"):
             for file in (rules_dir() / kind).iterdir():
                 if file.name.endswith((".yaml", ".yml")):
-                    (rules / f"{kind}.json").write_text(json.dumps(hurried(read_yaml(file))))
+                    (rules / f"{kind}.json").write_text(json.dumps(hurried(cast("dict[str, Any]", read_yaml(file)))))
         config = self._folder / "prometheus.json"  # JSON is YAML
         config.write_text(json.dumps(self._config(rules)))
         self._children.start(
