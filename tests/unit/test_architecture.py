@@ -160,3 +160,16 @@ def test_watching_loads_nothing_heavy_either(tmp_path: Path) -> None:
         env={"PATH": "/usr/bin", "RESWEEP_HOME": str(tmp_path), "PYTHONPATH": ":".join(map(str, SOURCES))},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_every_test_says_what_it_shows() -> None:
+    """A test is a sentence: its docstring."""
+    mute = [
+        f"{path.relative_to(ROOT)}:{node.name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and ast.get_docstring(node) is None
+    ]
+    assert mute == []
