@@ -132,7 +132,7 @@ class OtlpExporter:
                 self._client = self._client or self._open(timeout or self._timeout)
                 return self._send(self._client, data)
             except Exception as error:  # noqa: BLE001 - the thread must live on, the caller must not notice
-                self._settle(self._in_flight, failed=True, why=f"{type(error).__name__}: {error}")
+                self._settle(self._in_flight, failed=True, why=_in_brief(error))
                 return False
 
     def _send(self, client: OTLPMetricExporter, data: MetricsData) -> bool:
@@ -183,6 +183,10 @@ def _without_login(endpoint: str | None) -> str:
     if endpoint is None:
         return "the endpoint of OTEL_EXPORTER_OTLP_ENDPOINT"
     return endpoint.rpartition("@")[2]
+
+
+def _in_brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:200]
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from functools import partial
 from typing import cast
 
 from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.metrics import Exemplar as SdkExemplar
-from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics import export as sdk
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
 
@@ -37,7 +37,12 @@ class DataBuilder:
         self._series = Series()
         self._start_ns = time.time_ns()
         self._reader = sdk.InMemoryMetricReader()
-        provider = MeterProvider([self._reader], resource=_resource(), shutdown_on_exit=False)
+        provider = MeterProvider(
+            [self._reader],
+            resource=_resource(),
+            shutdown_on_exit=False,
+            exemplar_filter=AlwaysOffExemplarFilter(),  # the exporting thread's span is nobody's retrieval
+        )
         self._provider = provider  # the reader does not keep it alive
         for metric in CATALOG:
             self._instrument(provider, metric)

@@ -84,7 +84,7 @@ def _read(source: SnapshotSource) -> Snapshot:
         return source.snapshot()
     except Exception:  # noqa: BLE001 - a scrape must show what the other sources have
         if _throttle.ready():
-            _log.warning("a source of metrics failed; its numbers are missing from this scrape", exc_info=True)
+            _log.warning("a source of metrics failed: its numbers are missing from this page", exc_info=True)
         return Snapshot(ts=0.0, complete=False)
 
 
