@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from resweep.domain import paths
-from resweep.domain.canonical import Plain
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.paths import Path
 
@@ -31,7 +30,7 @@ _OFF = (False, 0, "", "none", "off", "false", "disabled")
 
 
 def depths(
-    document: Mapping[str, Plain], rules: InvalidationRules | None = None
+    document: Mapping[str, object], rules: InvalidationRules | None = None
 ) -> tuple[int | None, int | None]:
     """Return the declared (context_k, candidate_k) of a canonical document, None where it says nothing.
 
@@ -51,7 +50,7 @@ def depths(
 
 
 def _declared(
-    value: Mapping[str, Plain], path: Path, rules: InvalidationRules
+    value: Mapping[str, object], path: Path, rules: InvalidationRules
 ) -> Iterator[tuple[tuple[str, ...], int]]:
     for key, item in value.items():
         here = (*path, key)
@@ -69,7 +68,7 @@ def _among(found: Found, names: Names) -> int | None:
     return next((depth for steps, depth in found if steps in names), None)
 
 
-def _reranks(value: Mapping[str, Plain], path: Path, rules: InvalidationRules) -> bool:
+def _reranks(value: Mapping[str, object], path: Path, rules: InvalidationRules) -> bool:
     for key, item in value.items():
         here = (*path, key)
         if rules.part_of(paths.steps(here))[1] == ("reranker",):
@@ -79,7 +78,7 @@ def _reranks(value: Mapping[str, Plain], path: Path, rules: InvalidationRules) -
     return False
 
 
-def _is_on(section: Plain) -> bool:
+def _is_on(section: object) -> bool:
     if isinstance(section, dict):
         return section.get("enabled") not in _OFF
     return section not in _OFF

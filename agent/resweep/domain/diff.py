@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from resweep.domain import paths
 from resweep.domain.basis import ABSENT, IN_BASIS, IN_CONFIG, Absent, kept
@@ -53,7 +53,7 @@ class Change:
 
 
 def diff(
-    old: Mapping[str, Plain], new: Mapping[str, Plain], rules: InvalidationRules | None = None
+    old: Mapping[str, object], new: Mapping[str, object], rules: InvalidationRules | None = None
 ) -> tuple[Change, ...]:
     """Return what differs between two canonical documents, by path.
 
@@ -61,7 +61,8 @@ def diff(
     `depth` exactly where both have one config_hash. Lists are compared as wholes, but for lists of as many
     mappings.
     """
-    return tuple(_Diff(rules or InvalidationRules.load_default()).walk(dict(old), dict(new), ()))
+    before, after = (cast("dict[str, Plain]", dict(document)) for document in (old, new))
+    return tuple(_Diff(rules or InvalidationRules.load_default()).walk(before, after, ()))
 
 
 class _Diff:

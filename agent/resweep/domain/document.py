@@ -127,7 +127,7 @@ class _Reader:
             return value
         if kind is int or kind is float:
             return _finite(value)  # type: ignore[arg-type]
-        if is_secret_holder(value):
+        if kind not in PLAIN_TYPES and is_secret_holder(value):
             return self._omit(path)
         return self._opened(value, path)
 

@@ -23,6 +23,8 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 from uuid import UUID
 
+from resweep.domain.canonical import MAX_INTEGER
+
 MAX_VALUES = 500_000  # values in one config; beyond it, it is data and no config
 MAX_ARRAY = 4096  # numbers in one array
 PLAIN_TYPES = frozenset({str, bool, int, float, dict, list, tuple, set, frozenset, type(None)})
@@ -49,9 +51,15 @@ def qualified_name(value: object) -> str:
     return _ADDRESS.sub("", whole)
 
 
+def _has(value: object, *names: str) -> bool:
+    """Say whether a value's class, none of its metaclass, defines all these names."""
+    known = [vars(base) for base in type(value).__mro__]
+    return all(any(name in base for base in known) for name in names)
+
+
 def is_secret_holder(value: object) -> bool:
     """Say whether a value is a wrapper made to hide what it holds, as pydantic's `SecretStr`."""
-    return callable(getattr(type(value), "get_secret_value", None))
+    return _has(value, "get_secret_value")
 
 
 def simpler(value: object) -> object:
@@ -78,10 +86,7 @@ def _no_identity(value: object) -> str:
 
 
 def _offers(*names: str) -> Callable[[object], bool]:
-    def fits(value: object) -> bool:
-        return not isinstance(value, type) and all(hasattr(type(value), name) for name in names)
-
-    return fits
+    return lambda value: not isinstance(value, type) and _has(value, *names)
 
 
 def _is(*types: type) -> Callable[[object], bool]:
@@ -90,8 +95,7 @@ def _is(*types: type) -> Callable[[object], bool]:
 
 def works(value: object) -> bool:
     """Say whether an object does work (embeds, retrieves, splits) beyond holding fields."""
-    kind = type(value)
-    return any(callable(getattr(kind, name, None)) for name in _WORK)
+    return any(_has(value, name) for name in _WORK)
 
 
 def is_record(value: object) -> bool:
@@ -128,14 +132,10 @@ _RECORDS: tuple[tuple[Callable[[object], bool], Callable[[Any], dict[str, object
 def _decimal(value: Decimal) -> object:
     if not value.is_finite():
         raise NoIdentityError("a finite number was expected, NaN or an infinity came")
-    if value == value.to_integral_value() and abs(value) <= 2**53:
+    if value == value.to_integral_value() and abs(value) <= MAX_INTEGER:
         return int(value)
-    near = float(value)
-    return (
-        near
-        if near not in (float("inf"), float("-inf")) and Decimal(repr(near)) == value
-        else str(value.normalize())
-    )
+    near = repr(float(value))
+    return float(near) if Decimal(near) == value else str(value.normalize())
 
 
 def _fraction(value: Fraction) -> object:
