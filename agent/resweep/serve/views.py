@@ -133,16 +133,27 @@ def _configs(windows: Sequence[Window]) -> list[str]:
     return sorted({window.config for window in windows})
 
 
-def traffic_object(windows: Sequence[Window]) -> dict[str, int]:
-    """Return the counts of some windows that a person asks for first."""
+def traffic_object(windows: Sequence[Window]) -> dict[str, object]:
+    """Return the counts and means of some windows that a person asks for first; None: not observed."""
     total = merged(windows, "", "")
+    seconds = _mean(total, "retrieval_duration_seconds")
     return {
         "retrievals": total.get("retrievals"),
         "empty": total.get("empty_zero") + total.get("empty_none"),
         "short": total.get("short"),
         "errors": total.get("errors"),
         "partial": total.get("partial"),
+        "passages_mean": _mean(total, "retrieved_passages"),
+        "context_tokens_mean": _mean(total, "context_tokens"),
+        "source_diversity_mean": _mean(total, "source_diversity_ratio"),
+        "top_score_mean": _mean(total, "top_score"),
+        "latency_mean_ms": None if seconds is None else round(seconds * 1000, 3),
     }
+
+
+def _mean(total: Window, name: str) -> float | None:
+    histogram = total.histograms.get(name)
+    return round(histogram.sum / histogram.n, 4) if histogram is not None and histogram.n else None
 
 
 def flags_object(flags: Sequence[Flag], acks: Sequence[Ack], now: float) -> dict[str, object]:

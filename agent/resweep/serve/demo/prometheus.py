@@ -41,7 +41,9 @@ class Prometheus:
         for kind in ("recording", "alerts"):
             for file in (rules_dir() / kind).iterdir():
                 if file.name.endswith((".yaml", ".yml")):
-                    (rules / f"{kind}.json").write_text(json.dumps(hurried(cast("dict[str, Any]", read_yaml(file)))))
+                    (rules / f"{kind}.json").write_text(
+                        json.dumps(hurried(cast("dict[str, Any]", read_yaml(file))))
+                    )
         config = self._folder / "prometheus.json"  # JSON is YAML
         config.write_text(json.dumps(self._config(rules)))
         self._children.start(

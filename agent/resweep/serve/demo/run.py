@@ -220,8 +220,8 @@ class Demo:
         if self.story.alert is not None:
             labels = self.story.alert["labels"]
             told.append(
-                f"Prometheus fires {labels['alertname']} ({labels['severity']}) for {labels['pipeline']}, config "
-                f"{labels['config']}, reason {labels['reason']}, component {labels['component']}"
+                f"Prometheus fires {labels['alertname']} ({labels['severity']}) for {labels['pipeline']}, "
+                f"config {labels['config']}, reason {labels['reason']}, component {labels['component']}"
             )
             told.append(" ".join(self.story.alert["annotations"]["description"].split()))
         else:
@@ -238,7 +238,7 @@ def figures(pipeline: dict[str, Any]) -> Table:
     """Return the live figures of a pipeline as a table, a row for each config."""
     table = Table(title=f"{pipeline.get('name', PIPELINE)}: {pipeline.get('verdict', 'no traffic yet')}")
     for column, justify in COLUMNS:
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for config, row in pipeline.get("configs", {}).items():
         table.add_row(config, *(_cell(row.get(name)) for name in FIGURES))
     return table
@@ -246,13 +246,13 @@ def figures(pipeline: dict[str, Any]) -> Table:
 
 COLUMNS = (
     ("config", "left"),
-    ("retrievals", "right"),
+    ("calls", "right"),
     ("empty", "right"),
     ("errors", "right"),
-    ("passages", "right"),
+    ("k served", "right"),
     ("tokens", "right"),
-    ("diversity", "right"),
-    ("latency ms", "right"),
+    ("sources", "right"),
+    ("ms", "right"),
 )
 FIGURES = (
     "retrievals",
