@@ -134,6 +134,31 @@ class WebhookSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSection:
+    """What recorders in your services read, from the same file and environment."""
+
+    sink: str | None = _setting(
+        None,
+        "Where batches go: `none`, `spool:FOLDER` or an agent's URL; else the spool of the home folder.",
+    )
+    capture: Literal["none", "sampled", "text"] = _setting(
+        "none", "Whose query and passage texts are kept: nobody's, those of sampled retrievals, or all."
+    )
+    token: str | None = _setting(None, "Bearer token of the agent, where the sink is a URL.")
+    salt: str | None = _setting(
+        None,
+        "Joins the veiled queries of processes without a common home folder. Keep it in the environment.",
+    )
+    sample_rate: float = _setting(0.05, "Share of retrievals that are sampled.", low=0, high=1)
+    sample_per_minute: int = _setting(60, "Sampled retrievals of a config in a minute, at most.", low=1)
+    ring_bytes: int = _setting(16 << 20, "Bytes that records may keep alive until they are folded.", low=1024)
+    flush_s: float = _setting(1.0, "Seconds between two batches.", low=0.1)
+    configs: int = _setting(
+        5, "Configs with series of their own, where no agent exposes them.", low=1, high=20
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DetectSection:
     """What the declared and introspected layers wait for before they speak."""
 
@@ -180,6 +205,7 @@ class Settings:
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     otlp: OtlpSettings = field(default_factory=OtlpSettings)
     webhook: WebhookSettings = field(default_factory=WebhookSettings)
+    record: RecordSection = field(default_factory=RecordSection)
     detect: DetectSection = field(default_factory=DetectSection)
     severities: Mapping[Reason, Severity] = field(default_factory=dict)
 
@@ -205,13 +231,13 @@ class Known:
     @property
     def variable(self) -> str:
         """Its name in the environment."""
-        section = "" if self.section == "agent" else f"{self.section}_"
+        section = "" if self.section in ("agent", "record") else f"{self.section}_"
         return f"{PREFIX}{section}{self.name}".upper()
 
     @property
     def secret(self) -> bool:
         """Whether its value must never be shown."""
-        return self.name in ("token", "secret")
+        return self.name in ("token", "secret", "salt")
 
 
 def known() -> Iterator[Known]:

@@ -10,8 +10,9 @@ import pytest
 from resweep import settings
 from resweep.detect.settings import DetectSettings
 from resweep.domain.errors import UsageError
-from resweep.settings import Known
+from resweep.record.options import _FROM_OUTSIDE, Options
 from resweep.serve.settings_sources import load
+from resweep.settings import Known
 
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -130,6 +131,13 @@ def test_the_detect_section_is_what_the_layers_take() -> None:
     layers = {f.name: f.default for f in fields(DetectSettings) if f.name != "severities"}
     section = {one.name: one.default for one in settings.known() if one.section == "detect"}
     assert section == layers
+
+
+def test_the_record_section_is_what_recorders_read() -> None:
+    """Same names, same defaults."""
+    outside = {f.name: f.default for f in fields(Options) if f.name in _FROM_OUTSIDE}
+    section = {one.name: one.default for one in settings.known() if one.section == "record"}
+    assert section == outside
 
 
 @pytest.mark.parametrize("one", list(settings.known()), ids=lambda one: one.key)

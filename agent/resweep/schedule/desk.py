@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
 from resweep.detect.judge import Judge
 from resweep.domain.batch import Batch
 from resweep.domain.clock import Clock, SystemClock
-from resweep.domain.verdict import FlagChange, Verdict
+from resweep.domain.verdict import Flag, FlagChange, Verdict
 from resweep.domain.window import MINUTE
 from resweep.schedule.due import Due
 from resweep.store.names import label
@@ -99,6 +100,24 @@ class Desk:
             for change in changes:
                 log.info("flag %s: %s", change.kind, change.flag.message)
             return changes
+
+    def hold(self, about: str, flags: list[Flag]) -> None:
+        """Keep exactly these flags open among those whose key ends with `about`: opened once, cleared once.
+
+        For findings that no layer of the judge makes; their times are set here.
+        """
+        with self._lock:
+            now = self._clock.now()
+            held = {flag.key: flag for flag in self._store.flags() if flag.key.endswith(f":{about}")}
+            wanted = {flag.key: flag for flag in flags}
+            for key in held.keys() - wanted.keys():
+                cleared = replace(held[key], cleared_ts=now)
+                self._unsaved.append(FlagChange(flag=cleared, kind="cleared"))
+            for key in wanted.keys() - held.keys():
+                opened = replace(wanted[key], opened_ts=now, onset_ts=now)
+                self._unsaved.append(FlagChange(flag=opened, kind="opened"))
+            if self._unsaved:
+                self._save(now)
 
     def verdicts(self, now: float) -> list[Verdict]:
         """Return the verdicts at `now` (unix s); of a pipeline, that of its config in charge comes first."""

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-untyped]
-from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped]
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from resweep.domain.clock import Clock, SystemClock
 from resweep.schedule.due import Due, Every, due

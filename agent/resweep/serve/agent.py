@@ -16,8 +16,9 @@ from resweep.ingest.spool import Spool
 from resweep.schedule.desk import Desk
 from resweep.schedule.leading import Leadership
 from resweep.schedule.ledger import StoreLedger
+from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.runner import Runner
-from resweep.serve.jobs import Outlets, jobs_of
+from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
 from resweep.serve.parts import judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Places
 from resweep.settings import Settings
@@ -29,13 +30,9 @@ log = logging.getLogger("resweep.serve")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desks:
-    """What an agent works with while it leads."""
+class Desks(Workplace):
+    """What an agent works with while it leads: the workplace of its jobs, what runs them, where they send."""
 
-    store: SqlStore
-    desk: Desk
-    intake: Intake
-    spool: Spool
     runner: Runner
     outlets: Outlets
 
@@ -143,10 +140,20 @@ class Agent:
         at_most = self.settings.limits.spool_files
         spool = Spool(self.where.spool, intake, clock=self.clock, at_most=at_most)
         outlets = Outlets.of(self.settings, self, self.clock)
-        jobs = tuple(jobs_of(self.settings, store, desk, spool, outlets, self.clock))
+        watch = LockWatch(store, desk, lock_finder(self.settings))
+        at = Workplace(store=store, desk=desk, intake=intake, spool=spool, watch=watch)
+        jobs = tuple(jobs_of(self.settings, at, outlets, self.clock))
         runner = Runner(jobs, StoreLedger(store), clock=self.clock, leads=lambda: self._lease.held)
         runner.start()
-        return Desks(store=store, desk=desk, intake=intake, spool=spool, runner=runner, outlets=outlets)
+        return Desks(
+            store=store,
+            desk=desk,
+            intake=intake,
+            spool=spool,
+            watch=watch,
+            runner=runner,
+            outlets=outlets,
+        )
 
     def _end(self) -> None:
         desks, self._desks = self._desks, None

@@ -210,10 +210,12 @@ class Work(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def maintenances(bench: Bench, now: float) -> Answer:
     """Return announced work, and the pipelines that are under it now."""
+    every = bench.store.maintenances()
+    lasting = {one.pipeline for one in every if one.ended is None and (one.until is None or one.until > now)}
     return {
         "schema": MAINTENANCE_SCHEMA,
-        "now": sorted(bench.store.in_maintenance(now)),
-        "all": [msgspec.to_builtins(one) for one in bench.store.maintenances()],
+        "now": sorted(lasting),
+        "all": [msgspec.to_builtins(one) for one in every],
     }
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from resweep.domain.clock import Clock
 from resweep.domain.errors import ResweepError, UsageError
 from resweep.domain.snapshot import SnapshotSource
+from resweep.ingest.intake import Intake
 from resweep.ingest.spool import Spool
 from resweep.schedule.desk import Desk
 from resweep.schedule.due import Due, Every
 from resweep.schedule.job import Job
+from resweep.schedule.lockwatch import LockWatch
 from resweep.settings import Settings
+from resweep.store.lockfile import find_lock
 from resweep.store.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ log = logging.getLogger("resweep.serve")
 INGEST_S = 1.0
 JUDGE_S = 5.0
 WEBHOOK_S = 2.0
+LOCK_S = 60.0
 HOUSEKEEP_S = 3600.0
 CALLS_AT_ONCE = 20  # webhook calls of one run
 NEVER_S = 10 * 365 * 86400.0  # a call that was refused for good is not made again
@@ -86,15 +91,33 @@ def _webhook(settings: Settings, clock: Clock) -> WebhookExporter | None:
     )
 
 
-def jobs_of(
-    settings: Settings, store: SqlStore, desk: Desk, spool: Spool, outlets: Outlets, clock: Clock
-) -> Iterator[Job]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What the jobs of a leading agent work on."""
+
+    store: SqlStore
+    desk: Desk
+    intake: Intake
+    spool: Spool
+    watch: LockWatch
+
+
+def lock_finder(settings: Settings) -> Callable[[], Path | None]:
+    """Return what finds the lock file to follow: that of the settings, else the nearest one upward."""
+    named, start = settings.agent.lock_file, Path.cwd()
+    return lambda: Path(named) if named else find_lock(start)
+
+
+def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -> Iterator[Job]:
     """Yield the jobs of an agent with these parts."""
-    yield Job(name="ingest", timetable=Every(INGEST_S), run=lambda run: _ignore(spool.run()))
-    yield Job(name="judge", timetable=Every(JUDGE_S), run=lambda run: _ignore(desk.sit()))
-    yield Job(name="housekeeping", timetable=Every(HOUSEKEEP_S), run=lambda run: _ignore(store.housekeep()))
+    yield Job(name="ingest", timetable=Every(INGEST_S), run=lambda run: _ignore(at.spool.run()))
+    yield Job(name="judge", timetable=Every(JUDGE_S), run=lambda run: _ignore(at.desk.sit()))
+    yield Job(
+        name="housekeeping", timetable=Every(HOUSEKEEP_S), run=lambda run: _ignore(at.store.housekeep())
+    )
+    yield Job(name="lock-file", timetable=Every(LOCK_S), run=at.watch.run)
     if outlets.webhook is not None:
-        caller = Caller(store, outlets.webhook, clock)
+        caller = Caller(at.store, outlets.webhook, clock)
         yield Job(name="webhook", timetable=Every(WEBHOOK_S), run=caller.run)
     if outlets.otlp is not None:
         pusher = Pusher(outlets.otlp)

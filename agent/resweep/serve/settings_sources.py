@@ -41,9 +41,9 @@ def load(
 ) -> Loaded:
     """Return the settings of a file, an environment and flags named `section.name`.
 
-    Without `file`, RESWEEP_SETTINGS or `resweep.toml` in `folder` (the current one) is read, if there is
-    one. Raises UsageError for an unknown name, a value of the wrong kind or out of its range, or a file
-    that cannot be read.
+    Without `file`, RESWEEP_SETTINGS or the nearest `resweep.toml` from `folder` (the current one)
+    upward is read. An empty variable is none where the setting needs a value. Raises UsageError for an
+    unknown name, a value of the wrong kind or out of its range, or a file that cannot be read.
     """
     path = _file(file, environ, folder or Path.cwd())
     values: dict[str, object] = {}
@@ -68,8 +68,8 @@ def _file(file: Path | None, environ: Mapping[str, str], folder: Path) -> Path |
         file = Path(named)
     if file is not None:
         return file
-    default = folder / FILE_NAME
-    return default if default.is_file() else None
+    upward = (at / FILE_NAME for at in (folder, *folder.parents))
+    return next((at for at in upward if at.is_file()), None)
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -122,16 +122,17 @@ def _unknown(where: str, name: str, names: list[str]) -> str:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    variables = {one.variable: one.key for one in known()}
-    found: dict[str, tuple[str, str]] = {}
-    for variable, text in environ.items():
-        if variable in variables:
-            found[variables[variable]] = (variable, text)
-        elif variable.startswith(PREFIX):
+    variables = {one.variable for one in known()}
+    _check_slips(environ, variables)
+    return {one.key: (one.variable, environ[one.variable]) for one in known() if one.variable in environ}
+
+
+def _check_slips(environ: Mapping[str, str], variables: set[str]) -> None:
+    for variable in environ:
+        if variable.startswith(PREFIX) and variable not in variables:
             near = get_close_matches(variable, variables, n=1, cutoff=_SLIP)
             if near:
                 raise UsageError(f"there is no variable {variable}; did you mean {near[0]}?")
-    return found
 
 
 def _build(values: Mapping[str, object], origins: Mapping[str, str]) -> Settings:

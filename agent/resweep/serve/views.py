@@ -40,6 +40,7 @@ def status(agent: Agent, desks: Desks) -> dict[str, object]:
             "since": agent.started,
             "store": desks.store.where,
             "spool": spool_object(desks),
+            "lock_file": {"trouble": desks.watch.trouble},
             "jobs": jobs_object(desks),
         },
         "pipelines": pipelines_object(desks.store, desks.desk.verdicts(now), now),

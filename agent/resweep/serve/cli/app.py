@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from resweep.serve.cli import agent, frame, status, tuned
+from resweep.serve.cli import agent, files, first, frame, status, tuned
 
 app = typer.Typer(
     name="resweep",
@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for part in (agent, status, tuned):
+for part in (first, agent, status, tuned, files):
     part.register(app)
 
 

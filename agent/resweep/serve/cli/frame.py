@@ -6,10 +6,11 @@ one message on stderr and the error's exit code; nothing that a user can do wron
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
@@ -111,6 +112,13 @@ def print_json_line(value: object) -> None:
 
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
     flush()
+
+
+@contextlib.contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send what a user's code prints to stderr: stdout is the command's own."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def flush() -> None:
