@@ -30,7 +30,7 @@ SEED = 7
 # Below this many effective cases no depth is called worse: a paired test has nothing to stand on.
 FEWEST_CASES = 10.0
 # Cases times resamples drawn one by one; beyond it the normal limit of the same draws is used.
-_MOST_DRAWS = 60_000_000
+MOST_DRAWS = 60_000_000
 _BLOCK_DRAWS = 1_000_000
 # A difference whose variance is below this share of its parts' is the same for every case.
 _SAME = 1e-12
@@ -121,15 +121,20 @@ def _difference_errors(covariance: FloatArray) -> FloatArray:
 
 
 def resampled_deviations(
-    centred: FloatArray, weights: FloatArray, resamples: int, rng: np.random.Generator
+    centred: FloatArray,
+    weights: FloatArray,
+    resamples: int,
+    rng: np.random.Generator,
+    most_draws: int = MOST_DRAWS,
 ) -> FloatArray:
     """Return, per resample of the cases, how far each column's Hájek mean moved: (resamples, columns).
 
     `centred` are values less their mean. Cases are drawn with replacement, all columns together. Above
-    60 million draws the means are drawn from their normal limit, which has the same covariance.
+    `most_draws` draws (cases times resamples) the means come from their normal limit instead, which has the
+    same covariance.
     """
     n, columns = centred.shape
-    if n * resamples > _MOST_DRAWS:
+    if n * resamples > MOST_DRAWS:
         return _normal_deviations(_covariance(centred, weights), resamples, rng)
     weighted = np.column_stack([centred * weights[:, None], weights])
     deviations = np.empty((resamples, columns))

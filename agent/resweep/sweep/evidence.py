@@ -18,6 +18,7 @@ from resweep.domain.estimate import Estimate, estimate
 from resweep.domain.measures import (
     MEASURES,
     FloatArray,
+    IntArray,
     RankTable,
     check_depths,
     duplicate_source_rate,
@@ -70,12 +71,17 @@ class Roll:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One recorded run over the measured cases: lists (None: missing), their matching and the ranks."""
+    """One recorded run over the measured cases: lists (None: missing), their matching and the ranks.
+
+    `spent[i][k]` is the tokens of the first k passages of case i, copies included, for they are sent; None
+    where the tokens of any passage are unknown.
+    """
 
     candidate_k: int
     lists: tuple[RankedList | None, ...]
     matched: tuple[Matched, ...]
     table: RankTable
+    spent: tuple[IntArray, ...] | None
 
     @property
     def longest(self) -> int:
@@ -133,14 +139,15 @@ def gather(
     split: Split = "tune",
     grid: bool = False,
     reach: bool = True,
+    passage_tokens: int | None = None,
     extra: Extra | None = None,
 ) -> Evidence:
     """Return what the recorded lists of each candidate depth show at every context depth of `ks`.
 
     `runs` maps candidate_k to lists by case id. With `grid`, context depths above the candidate depth are
     impossible; a depth beyond the longest list is unreachable (unless `reach` is off: two systems may be
-    compared at a depth that one of them never fills). Neither is measured. Raises UsageError for depths
-    below 1 or no run.
+    compared at a depth that one of them never fills). Neither is measured. `passage_tokens` stands in for
+    passages whose tokens are not recorded. Raises UsageError for depths below 1 or no run.
     """
     depths = check_depths(ks).tolist()
     if not runs:
@@ -154,7 +161,7 @@ def gather(
     roll = _call(cases, runs, cells)
     by_id = {case.case_id: case for case in cases}
     taking_part = tuple(by_id[case_id] for case_id in roll.measured)
-    built = {candidate_k: _run(candidate_k, taking_part, lists) for candidate_k, lists in runs.items()}
+    built = {depth: _run(depth, taking_part, lists, passage_tokens) for depth, lists in runs.items()}
     return Evidence(
         split=split,
         cases=taking_part,
@@ -203,7 +210,7 @@ def _parts(case: Case, lists: Mapping[int, RankedList | None], deepest: Mapping[
     return ("measured", "missing") if len(known) < len(lists) else ("measured",)
 
 
-def _run(candidate_k: int, cases: Sequence[Case], lists: Lists) -> Run:
+def _run(candidate_k: int, cases: Sequence[Case], lists: Lists, passage_tokens: int | None) -> Run:
     ranked = tuple(lists.get(case.case_id) for case in cases)
     matched = tuple(
         match(case, one if one is not None else RankedList(()))
@@ -213,7 +220,19 @@ def _run(candidate_k: int, cases: Sequence[Case], lists: Lists) -> Run:
         [m.ranking if one is not None else None for m, one in zip(matched, ranked, strict=True)],
         [m.judgments for m in matched],
     )
-    return Run(candidate_k, ranked, matched, table)
+    return Run(candidate_k, ranked, matched, table, _spent(ranked, passage_tokens))
+
+
+def _spent(lists: Sequence[RankedList | None], default: int | None) -> tuple[IntArray, ...] | None:
+    spent = []
+    for ranked in lists:
+        ids, known = (ranked.ids, ranked.tokens) if ranked is not None else ((), ())
+        sizes = [default if size is None else size for size in known or (None,) * len(ids)]
+        stated = [size for size in sizes if size is not None]
+        if len(stated) < len(sizes):
+            return None
+        spent.append(np.cumsum([0, *stated], dtype=np.int64))
+    return tuple(spent)
 
 
 def _values(

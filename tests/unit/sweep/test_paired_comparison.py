@@ -71,7 +71,7 @@ def test_a_null_pair_passes_the_gate_at_the_nominal_rate(cases: int) -> None:
     rng = np.random.default_rng(8)
     worse = missed = 0
     for seed in range(400):
-        found = compare(*_null_pair(cases, rng), resamples=500, seed=seed)
+        found = compare(*_null_pair(cases, rng), resamples=300, seed=seed)
         worse += found.shown_worse()
         missed += not found.low <= 0 <= found.high
     limit = 0.05 + 2 * (0.05 * 0.95 / 400) ** 0.5

@@ -1,0 +1,84 @@
+"""Two systems, or two depths of one, case by case: what was lost and what was gained, whatever the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from resweep.domain.errors import UsageError
+from resweep.domain.measures import MEASURES
+from resweep.domain.resample import Comparison, compare
+from resweep.sweep.evidence import Cell, Evidence, gather
+from resweep.sweep.lists import Case, Lists, RankedList
+from resweep.sweep.settings import SweepSettings
+
+
+class CaseChange(NamedTuple):
+    """One case whose value changed; `passages` are the ids it gets after the change, in rank order."""
+
+    case_id: str
+    query: str | None
+    before: float
+    after: float
+    passages: tuple[str, ...]
+
+
+class Compared(NamedTuple):
+    """A paired comparison with its cases; `lost` and `gained` largest change first."""
+
+    measure: str
+    result: Comparison
+    lost: tuple[CaseChange, ...]
+    gained: tuple[CaseChange, ...]
+
+
+def compare_depths(evidence: Evidence, before: Cell, after: Cell, settings: SweepSettings) -> Compared:
+    """Return what moving from one cell to another does to the objective, case by case."""
+    return _compared((evidence, before), (evidence, after), settings.objective, settings)
+
+
+def compare_runs(
+    cases: Sequence[Case], before: Lists, after: Lists, k: int, settings: SweepSettings
+) -> Compared:
+    """Return what changing the system does to the objective at depth k, case by case.
+
+    Cases whose list was cut off before k in either run are left out. Raises UsageError where the objective
+    is not of retrieval.
+    """
+    if settings.objective not in MEASURES:
+        raise UsageError(f"expected a measure among {', '.join(MEASURES)}, got `{settings.objective}`")
+    known = [case for case in cases if _deep_enough(case, before, k) and _deep_enough(case, after, k)]
+    sides = [(gather(known, {k: lists}, [k], reach=False), Cell(k, k)) for lists in (before, after)]
+    return _compared(sides[0], sides[1], settings.objective, settings)
+
+
+def _deep_enough(case: Case, lists: Lists, k: int) -> bool:
+    ranked = lists.get(case.case_id)
+    return ranked is None or ranked.complete or len(ranked.ids) >= k
+
+
+def _compared(
+    before: tuple[Evidence, Cell], after: tuple[Evidence, Cell], measure: str, settings: SweepSettings
+) -> Compared:
+    evidence, cell = after
+    old, new = (side.values[measure][:, side.column(at)] for side, at in (before, after))
+    seen = np.flatnonzero(~(np.isnan(old) | np.isnan(new)))
+    result = compare(
+        old[seen],
+        new[seen],
+        evidence.weights[seen],
+        alpha=settings.alpha,
+        resamples=settings.resamples,
+        seed=settings.seed,
+    )
+
+    def change(place: int) -> CaseChange:
+        row = int(seen[place])
+        case = evidence.cases[row]
+        ranked = evidence.runs[cell.candidate_k].lists[row] or RankedList(())
+        passages = tuple(ranked.ids[: cell.context_k])
+        return CaseChange(case.case_id, case.query, float(old[row]), float(new[row]), passages)
+
+    return Compared(measure, result, tuple(map(change, result.lost)), tuple(map(change, result.gained)))

@@ -1,0 +1,136 @@
+"""A sweep over ranked lists, from cases to report. Pure: no files, no clock, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from resweep.domain.errors import UsageError
+from resweep.sweep.choose import Choice, choose
+from resweep.sweep.compare import Compared, compare_depths
+from resweep.sweep.confirm import confirm
+from resweep.sweep.costs import cell_cost
+from resweep.sweep.diagnose import diagnose
+from resweep.sweep.evidence import Cell, Evidence, Extra, gather
+from resweep.sweep.findings.picture import Picture
+from resweep.sweep.lists import Case, Lists, split_cases
+from resweep.sweep.report import Report, build_report
+from resweep.sweep.settings import SweepSettings
+from resweep.sweep.slices import Slice, slices_of
+from resweep.sweep.views import rule_views, token_views
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A report with what it was made of, so that any figure can be followed to its passages."""
+
+    report: Report
+    choice: Choice
+    tune: Evidence
+    holdout: Evidence | None
+
+
+def sweep_lists(
+    cases: Sequence[Case],
+    runs: Mapping[int, Lists],
+    ks: Sequence[int],
+    settings: SweepSettings | None = None,
+    *,
+    grid: bool = False,
+    first_stage: Lists | None = None,
+    extra: Extra | None = None,
+    pipeline: str | None = None,
+    basis_hash: str | None = None,
+    notes: Sequence[str] = (),
+) -> Sweep:
+    """Return the sweep of recorded lists: `runs` maps candidate_k to the lists measured at it, by case id.
+
+    With `grid`, candidate_k is a depth that was really asked for, so that context depths beyond it are
+    impossible. `first_stage` are the lists before the reranker. `extra` holds per-case values measured
+    elsewhere, such as `answer_accuracy`. Depths are chosen on the tuning split alone and confirmed on the
+    holdout. Raises UsageError for depths, objective or looks that cannot be meant.
+    """
+    settings = settings or SweepSettings()
+    splits = split_cases(cases)
+    size = settings.passage_tokens
+    tune = gather(splits.tune, runs, ks, grid=grid, passage_tokens=size, extra=extra)
+    settings.check(tuple(tune.values))
+    slices = slices_of(tune)
+    choice = choose(tune, settings, slices)
+    holdout = None
+    confirmation = None
+    if splits.holdout and choice.chosen is not None:
+        holdout = gather(splits.holdout, runs, ks, split="holdout", grid=grid, extra=extra)
+        confirmation = confirm(choice, tune, holdout, settings)
+    against = _baseline(choice, settings)
+    compared = _against(tune, choice, against, settings)
+    picture = Picture(
+        evidence=tune,
+        choice=choice,
+        settings=settings,
+        slices=slices,
+        first_stage=_first_stage(tune, first_stage, ks),
+    )
+    report = build_report(
+        tune=tune,
+        choice=choice,
+        settings=settings,
+        findings=diagnose(picture),
+        slices=_shown(slices, tune, settings),
+        compared=compared,
+        against=against,
+        confirmation=confirmation,
+        n_holdout=len(splits.holdout),
+        rules=rule_views(tune, settings, slices),
+        fixed_tokens=token_views(tune, _budgets(tune, settings), settings),
+        pipeline=pipeline,
+        basis_hash=basis_hash,
+        notes=notes,
+    )
+    return Sweep(report=report, choice=choice, tune=tune, holdout=holdout)
+
+
+def _baseline(choice: Choice, settings: SweepSettings) -> Cell | None:
+    if settings.baseline is not None:
+        return settings.baseline
+    return choice.cells[choice.best.best] if choice.best else None
+
+
+def _against(
+    tune: Evidence, choice: Choice, against: Cell | None, settings: SweepSettings
+) -> Compared | None:
+    if choice.chosen is None or against is None or against == choice.chosen:
+        return None
+    return compare_depths(tune, against, choice.chosen, settings)
+
+
+def _first_stage(tune: Evidence, lists: Lists | None, ks: Sequence[int]) -> Evidence | None:
+    """Measure the lists before the reranker at every context depth and every pool size."""
+    if lists is None or not tune.cases:
+        return None
+    depths = sorted({*ks, *tune.runs})
+    found = gather(tune.cases, {depths[-1]: lists}, depths)
+    return found if found.cells and len(found.cases) == len(tune.cases) else None
+
+
+def _shown(slices: Sequence[Slice], tune: Evidence, settings: SweepSettings) -> list[Slice]:
+    """Return the slices with every critical one, even where no case of it was measured."""
+    labels = {part.label for part in slices}
+    nothing = np.zeros(len(tune.cases), dtype=bool)
+    absent = []
+    for wanted in settings.critical:
+        name, sign, value = wanted.partition("=")
+        if not sign:
+            raise UsageError(f"expected a critical slice as name=value, e.g. language=de; got `{wanted}`")
+        if wanted not in labels:
+            absent.append(Slice(name, value, nothing))
+    return [*slices, *absent]
+
+
+def _budgets(tune: Evidence, settings: SweepSettings) -> list[float]:
+    """Return the mean tokens of each depth of the deepest run: the fixed-token view at equal cost."""
+    deepest = max(tune.runs)
+    costs = [cell_cost(tune, cell, settings) for cell in tune.cells if cell.candidate_k == deepest]
+    return [cost.prompt_tokens for cost in costs if cost.prompt_tokens]

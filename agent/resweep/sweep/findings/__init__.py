@@ -1,0 +1,1 @@
+"""What one look at a sweep may find, one file per question."""

@@ -1,0 +1,148 @@
+"""TREC runs and qrels, and the qrels of a BEIR folder, as every retrieval toolkit writes them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from resweep.domain.errors import InputError
+from resweep.sweep.lists import Case, RankedList
+from resweep.sweep.textfile import Line, lines
+
+_QUERY_FIELDS = ("query_id", "query-id", "qid")
+_PASSAGE_FIELDS = ("doc_id", "corpus-id", "passage_id", "docid")
+_GRADE_FIELDS = ("grade", "score", "relevance")
+
+
+class _Ranked(NamedTuple):
+    rank: float
+    passage: str
+    score: float | None
+
+
+def read_run(path: Path) -> dict[str, RankedList]:
+    """Return one ranked list per query of a TREC run: `query Q0 passage rank score tag`.
+
+    Order is the rank column, then the file's; scores never reorder. Raises InputError with file and line.
+    """
+    ranked: dict[str, list[_Ranked]] = {}
+    for line in lines(path):
+        parts = line.text.split()
+        if len(parts) < 5:
+            raise _wrong(path, line, "`query Q0 passage rank score tag`", f"{len(parts)} columns")
+        ranked.setdefault(parts[0], []).append(
+            _Ranked(_number(path, line, parts[3], "a rank"), parts[2], _score(parts[4]))
+        )
+    return {query: _as_list(entries) for query, entries in ranked.items()}
+
+
+def _as_list(entries: list[_Ranked]) -> RankedList:
+    entries.sort(key=lambda entry: entry.rank)
+    return RankedList([entry.passage for entry in entries], [entry.score for entry in entries])
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, float]]:
+    """Return grades by query and passage, from TREC qrels, a BEIR table or JSON lines.
+
+    A pair that comes twice keeps its higher grade (evidence spans of one passage come so). Raises InputError
+    with file and line.
+    """
+    grades: dict[str, dict[str, float]] = {}
+    for query, passage, grade in _rows(path):
+        judged = grades.setdefault(query, {})
+        judged[passage] = max(grade, judged.get(passage, grade))
+    return grades
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, float]]:
+    for line in lines(path):
+        if line.text.lstrip().startswith("{"):
+            yield _json_row(path, line)
+            continue
+        parts = line.text.split("\t") if line.text.count("\t") == 2 else line.text.split()
+        if len(parts) not in (3, 4):
+            raise _wrong(path, line, "`query 0 passage grade`", f"{len(parts)} columns")
+        if len(parts) == 3 and line.number == 1 and not _is_number(parts[2]):
+            continue  # the heading of a BEIR table
+        yield parts[0].strip(), parts[-2].strip(), _number(path, line, parts[-1], "a grade")
+
+
+def _json_row(path: Path, line: Line) -> tuple[str, str, float]:
+    try:
+        row = json.loads(line.text)
+        query, passage = _field(row, _QUERY_FIELDS), _field(row, _PASSAGE_FIELDS)
+        return query, passage, _number(path, line, _field(row, _GRADE_FIELDS), "a grade")
+    except (ValueError, KeyError):
+        raise _wrong(path, line, '{"query_id", "doc_id", "grade"}', line.text.strip()) from None
+
+
+def _field(row: dict[str, object], names: Iterable[str]) -> str:
+    return str(next(row[name] for name in names if name in row))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(path: Path, line: Line, text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise _wrong(path, line, f"{what}, a number", f"'{text.strip()}'")
+    return number
+
+
+def _score(text: str) -> float | None:
+    try:
+        score = float(text)
+    except ValueError:
+        return None
+    return score if math.isfinite(score) else None
+
+
+def _wrong(path: Path, line: Line, expected: str, got: str) -> InputError:
+    return InputError(
+        f"{path}, line {line.number}: expected {expected}, got {got:.80}; correct the line or leave it out"
+    )
+
+
+def cases_of_qrels(grades: dict[str, dict[str, float]], queries: dict[str, str] | None = None) -> list[Case]:
+    """Return a case per judged query; `queries` gives their text where known."""
+    texts = queries or {}
+    return [Case(case_id=query, query=texts.get(query), judgments=judged) for query, judged in grades.items()]
+
+
+def read_beir(folder: Path, split: str = "test") -> list[Case]:
+    """Return the cases of a BEIR folder: `queries.jsonl` and `qrels/<split>.tsv`.
+
+    Queries of the split's file alone are cases. Raises InputError where the folder has no such split.
+    """
+    table = folder / "qrels" / f"{split}.tsv"
+    if not table.is_file():
+        found = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+        raise InputError(
+            f"expected judgments at {table}, got {', '.join(found) or 'none'}; name the split to use"
+        )
+    return cases_of_qrels(read_qrels(table), _read_queries(folder / "queries.jsonl"))
+
+
+def _read_queries(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    texts = {}
+    for line in lines(path):
+        try:
+            row = json.loads(line.text)
+            texts[str(row["_id"])] = str(row["text"])
+        except (ValueError, KeyError, TypeError):
+            raise _wrong(path, line, '{"_id", "text"}', line.text.strip()) from None
+    return texts
