@@ -24,7 +24,8 @@ class Hit(NamedTuple):
 
     `score` is a finite float or None; `score_state` says whether None means missing or invalid (NaN,
     infinite, bool, text that is no number). `source` is None where unknown. `tokens` is a count, estimated
-    when the event says so. `text` is only present where content capture is on.
+    when the event says so. `text` is only present where content capture is on. `rank` (from 1) is only
+    given where it is not the place in the list: a sender left gaps.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Hit(NamedTuple):
     text_hash: str | None = None
     score_state: ScoreState = "missing"
     text: str | None = None
+    rank: int | None = None
 
 
 class ErrorInfo(NamedTuple):
@@ -53,7 +55,8 @@ class RetrievalEvent(NamedTuple):
     `None` from an empty list. `stages` maps a stage to seconds, e.g. ``{"rerank_s": 0.012}``. `query` is
     only present where content capture is on; `query_key` identifies the normalised query (and its filter
     or tenant value) without showing it. `user_key` is the user's own pseudonym for whom it was, by which
-    it can be deleted.
+    it can be deleted. `truncated` says that the sender lost part of the answer on the way, so that no count
+    or rank of it holds.
     """
 
     id: str
@@ -78,6 +81,7 @@ class RetrievalEvent(NamedTuple):
     probe: bool = False
     tokens_estimated: bool = False
     user_key: str | None = None
+    truncated: bool = False
 
 
 class Feedback(NamedTuple):
@@ -88,15 +92,6 @@ class Feedback(NamedTuple):
     kind: FeedbackKind
     rater: str | None
     ts: float
-
-
-class ConfigSeen(NamedTuple):
-    """A pipeline's declared config, as it came: `document` is the canonical form."""
-
-    pipeline: str
-    config: str
-    basis: str
-    document: Mapping[str, object]
 
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

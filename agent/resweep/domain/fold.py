@@ -14,11 +14,11 @@ DEPTHS_MAX = 1000  # depths above share one count, so that a window stays bounde
 def fold(window: Window, event: RetrievalEvent) -> None:
     """Add one live event to its window.
 
-    Errors and partial answers are counted apart and take no part in empties, shorts, scores or histograms.
+    Errors, partial and truncated answers are counted apart and take no part in empties, shorts, scores or histograms.
     An empty answer is not short. Probes are not live: the caller leaves them out.
     """
     fold_counts(window, event)
-    if event.error is not None or event.partial:
+    if event.error is not None or event.partial or event.truncated:
         return
     window.observe("retrieved_passages", event.returned)
     if event.latency_s is not None:
@@ -37,6 +37,8 @@ def fold_counts(window: Window, event: RetrievalEvent) -> None:
         window.add(f"error:{event.error.error_class}")
     elif event.partial:
         window.add("partial")
+    elif event.truncated:
+        window.add("truncated")
     else:
         window.add("ok")
         _completed(window, event)

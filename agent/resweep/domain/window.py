@@ -37,6 +37,7 @@ COUNTS: tuple[str, ...] = (
     "served",  # returned >= asked
     "errors",
     "partial",
+    "truncated",  # the sender lost part of the answer
     "low_confidence",
     "score_valid",
     "score_missing",
