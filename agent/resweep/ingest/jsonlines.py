@@ -24,12 +24,12 @@ from resweep.domain.event import (
     Hit,
     RetrievalEvent,
     ScoreKind,
-    ScoreState,
     parse_event_id,
 )
 from resweep.domain.faults import classify
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.invalidation import InvalidationRules
+from resweep.domain.values import number
 
 LINE_MAX = 16 * 1024 * 1024  # bytes; a longer line is no event
 KINDS = ("similarity", "distance", "rerank")
@@ -224,12 +224,12 @@ class LineReader:
             if not isinstance(hit, dict) or (id_ := _text(hit.get("id"))) is None:
                 raise InputError(f'expected hit {place} to be an object with an "id"')
             self._count_unknown(hit, _HIT_FIELDS)
-            score, state = score_of(hit.get("score"))
+            score, state = number(hit.get("score"))
             yield Hit(
                 id_,
                 score,
                 _kind(hit.get("kind")),
-                score_of(hit.get("retriever_score"))[0],
+                number(hit.get("retriever_score"))[0],
                 _text(hit.get("source")) or None,
                 _depth(hit.get("tokens"), "tokens"),
                 _text(hit.get("text_hash")),
@@ -243,7 +243,7 @@ class LineReader:
 
 
 def _quick_hit(raw: _RawHit) -> Hit:
-    score, state = score_of(raw.score)
+    score, state = number(raw.score)
     return Hit(
         raw.id,
         score,
@@ -255,19 +255,6 @@ def _quick_hit(raw: _RawHit) -> Hit:
         state,
         raw.text,
     )
-
-
-def score_of(value: object) -> tuple[float | None, ScoreState]:
-    """Return a score as a finite float, or None and why: missing, or invalid (NaN, bool, no number)."""
-    if value is None:
-        return None, "missing"
-    if isinstance(value, bool):
-        return None, "invalid"
-    try:
-        score = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return None, "invalid"
-    return (score, "ok") if math.isfinite(score) else (None, "invalid")
 
 
 def timestamp(value: object) -> float:
@@ -364,7 +351,7 @@ def _returned(stated: int | None, asked: int | None, hits: int) -> int:
 
 
 def _finite(value: object) -> float | None:
-    score, _ = score_of(value)
+    score, _ = number(value)
     return score if score is not None and score >= 0 else None
 
 
