@@ -118,6 +118,14 @@ class Window(msgspec.Struct):
             histogram = self.histograms[name] = Histogram([0] * (len(BUCKETS[name]) + 1))
         histogram.observe(BUCKETS[name], value)
 
+    def observe_many(self, name: str, value: float, times: int) -> None:
+        """Count one finite value several times in the histogram `name`."""
+        self.observe(name, value)
+        if times > 1:
+            histogram = self.histograms[name]
+            histogram.counts[bisect_left(BUCKETS[name], value)] += times - 1
+            histogram.total += round(value * SCALE) * (times - 1)
+
     def group(self, key: str) -> Group:
         """Return the counts of one filter key; beyond `GROUPS_MAX` keys, those of `other`."""
         found = self.groups.get(key)

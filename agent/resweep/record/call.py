@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
-from weakref import ReferenceType
 
 if TYPE_CHECKING:
     from resweep.record.failure import Failure
@@ -32,39 +31,25 @@ class Call:
     """One retrieval in progress or just done; times are those of `clock`, in seconds.
 
     `active` while its code runs: a nested call of the same watched object is then part of it. `extra` takes
-    what came in beside the answer (stages, facts) and is None for most calls.
+    what came in beside the answer (stages, facts) and is None for most calls. `total` is the number of
+    passages where the result kept holds fewer. What most calls leave as it is stands on the class: a call
+    is made on a request, and each attribute costs.
     """
 
-    __slots__ = (
-        "active",
-        "args",
-        "extra",
-        "failure",
-        "kwargs",
-        "number",
-        "overhead",
-        "parent",
-        "result",
-        "site",
-        "state",
-        "t0",
-        "t1",
-        "total",
-    )
     site: Site
     number: int
-    t0: float
-    t1: float
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    result: Any
-    state: int
-    active: bool
-    parent: Call | None
-    extra: Extra | None
-    failure: Failure | None
-    total: int | None
-    overhead: float
+    t0: float
+    t1: float = 0.0
+    result: Any = None
+    state: int = OK
+    active: bool = True
+    parent: Call | None = None
+    extra: Extra | None = None
+    failure: Failure | None = None
+    total: int | None = None
+    overhead: float = 0.0
 
 
 class Extra:
@@ -79,23 +64,37 @@ class Extra:
         self.trace: tuple[str, str] | None = None
 
 
-class Lane:
-    """The ring of one thread. Only that thread appends; only the folding thread takes out."""
+class Ring:
+    """Finished calls that wait to be folded. Any thread appends, one at a time takes out.
 
-    __slots__ = ("alive", "calls", "lock", "lost", "ring")
+    A deque appends and pops in one step of the interpreter, so no thread ever waits for another here.
+    `lock` guards `lost` alone: the counts of calls that found no room.
+    """
 
-    def __init__(self) -> None:
-        self.ring: deque[Call] = deque()
-        self.calls = 0
-        self.alive: ReferenceType[object] | None = None
-        self.lock = Lock()  # between this thread and the folding one, taken only when the ring is full
-        self.lost: dict[tuple[Watch, int, bool, int | None, int, str], int] = {}
+    __slots__ = ("calls", "half_room", "lock", "lost", "room")
 
-    def ended(self) -> bool:
-        """Whether the thread is gone and everything it recorded is counted."""
-        return self.alive is not None and self.alive() is None and not self.ring and not self.lost
+    def __init__(self, room: int) -> None:
+        self.calls: deque[Call] = deque()
+        self.lock = Lock()
+        self.lost: dict[Lost, int] = {}
+        self.resize(room)
+
+    def resize(self, room: int) -> None:
+        """Set how many calls may wait."""
+        self.room = room
+        self.half_room = room // 2
+
+    def take_lost(self) -> dict[Lost, int]:
+        """Return the counts of calls that found no room since last asked."""
+        if not self.lost:
+            return {}
+        with self.lock:
+            lost, self.lost = self.lost, {}
+        return lost
 
 
+# watch, state, whether the answer was None, asked, returned, class of error
+Lost = tuple["Watch", int, bool, int | None, int, str]
 current: ContextVar[Call | None] = ContextVar("resweep_call", default=None)
 _get = current.get
 _set = current.set
@@ -118,14 +117,9 @@ def begin(site: Site, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call 
     call.site = site
     call.args = args
     call.kwargs = kwargs
-    call.parent = parent
-    call.active = True
-    call.extra = None
-    call.state = OK
-    call.failure = None
-    call.total = None
-    call.overhead = 0.0
-    call.number = site.recorder.ids.next()
+    if parent is not None:
+        call.parent = parent
+    call.number = site.next_number()
     _set(call)
     call.t0 = clock()
     return call
@@ -165,23 +159,21 @@ def fail(call: Call, error: BaseException) -> None:
 
 
 def keep(call: Call) -> None:
-    """Append a finished call to its thread's ring; where that is full, count it there and then."""
+    """Append a finished call to the ring; where that is full, count it there and then."""
     recorder = call.site.recorder
-    try:
-        lane: Lane = recorder.local.lane
-    except AttributeError:
-        lane = recorder.new_lane()
-    lane.calls += 1
-    waiting = len(lane.ring)
-    if waiting < recorder.room:
-        lane.ring.append(call)
-        if waiting == recorder.half_room:
+    ring = recorder.ring
+    waiting = len(ring.calls)
+    if waiting < ring.room:
+        ring.calls.append(call)
+        if waiting == ring.half_room or not recorder.running:
             recorder.wake()
+    elif not recorder.made_room():
+        _lose(ring, call)
     else:
-        _lose(lane, call)
+        ring.calls.append(call)
 
 
-def _lose(lane: Lane, call: Call) -> None:
+def _lose(ring: Ring, call: Call) -> None:
     """Keep the counts of a call whose record has no room; every counter stays exact."""
     site = call.site
     total = call.total if call.total is not None else site.count(call.result)
@@ -189,8 +181,8 @@ def _lose(lane: Lane, call: Call) -> None:
     none = call.result is None and call.state == OK
     key = (site.watch, call.state, none, site.asked_by(call.args, call.kwargs), total, error_class)
     let_go(call)
-    with lane.lock:
-        lost = lane.lost
+    with ring.lock:
+        lost = ring.lost
         if key not in lost and len(lost) >= _LOST_KINDS_MAX:
             key = (*key[:3], None, min(total, 1), error_class)
         lost[key] = lost.get(key, 0) + 1

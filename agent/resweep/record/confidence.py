@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from resweep.domain.event import RetrievalEvent
-
 REFERENCE = 512
 READY = 200  # answers before anything can be low
 LOWEST = 0.05
@@ -26,12 +24,8 @@ class Confidence:
         self._seen = 0
         self._threshold: float | None = None
 
-    def low(self, event: RetrievalEvent) -> bool:
-        """Take one completed answer in and say whether its confidence is low."""
-        hits = event.hits
-        if not hits or hits[0].score is None:
-            return False
-        top, last = hits[0].score, hits[-1].score
+    def low(self, top: float, last: float | None) -> bool:
+        """Take the first and last score of one answer in and say whether its confidence is low."""
         if last is not None and last != top:
             self._up += top > last
             self._down += top < last

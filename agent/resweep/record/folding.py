@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 from resweep.domain.event import ErrorInfo, Hit, RetrievalEvent
 from resweep.domain.fold import fold
 from resweep.domain.window import MINUTE, Window
-from resweep.record.asking import QUERY_LONGEST, filters_of, key_of, question, veiled
-from resweep.record.call import FAILED, PARTIAL, Call
+from resweep.record.asking import FILTERS, QUERY_LONGEST, filters_of, key_of, question, veiled
+from resweep.record.call import FAILED, OK, PARTIAL, Call
 from resweep.record.confidence import Confidence
 from resweep.record.content import Redaction, with_texts
 from resweep.record.hits import Hits
 from resweep.record.ids import Ids
-from resweep.record.passages import Found, find
+from resweep.record.lean import Lean, Plain
+from resweep.record.passages import HITS_MAX, Found, find
 from resweep.record.stages import Staged, staged
 from resweep.record.tokens import Tokens
 from resweep.record.uniform import Uniform
@@ -25,6 +27,10 @@ from resweep.record.watching import Watch
 
 Key = tuple[str, str]  # pipeline, config
 CONFIGS_MAX = 256  # whose references are kept at once
+# Answers that are looked into: beyond this rate every second, third, … one, so that folding takes a few per
+# cent of a core however busy the service is. Calls, depths, times and errors are counted of all.
+DETAILED_PER_S = 2_000
+DETAILED_BURST = 10_000
 _log = logging.getLogger("resweep")
 
 
@@ -44,6 +50,22 @@ class Folding:
         self._uniform: dict[Key, Uniform] = {}
         self._confidence: dict[Key, Confidence] = {}
         self._hits: dict[int, Hits] = {}
+        self._lean: dict[int, Lean] = {}
+        self._plain: dict[tuple[str, str, int], Plain] = {}
+        self._budget = float(DETAILED_BURST)
+        self._refilled_at = perf_counter()
+        self._stride = 1
+        self._turn = 0
+
+    def begin(self, waiting: int) -> None:
+        """Prepare for so many calls: how many of them are looked into follows from the budget."""
+        now = perf_counter()
+        earned = (now - self._refilled_at) * DETAILED_PER_S
+        self._budget = min(DETAILED_BURST, self._budget + earned)
+        self._refilled_at = now
+        self._stride = max(1, -(-waiting // max(1, int(self._budget))))
+        self._budget = max(0.0, self._budget - waiting / self._stride)
+        self._turn = 0
 
     def held_bytes(self) -> int:
         """Return about what the calls folded since last asked kept alive while they waited."""
@@ -62,10 +84,22 @@ class Folding:
         watch = call.site.watch
         ts = self._ids.wall(call.t0)
         window = self.window(watch.pipeline, watch.config, int(ts // MINUTE))
+        before = window.counts.get("retrievals", 0)
+        try:
+            self._take(call, watch, window, ts)
+        except Exception as error:  # noqa: BLE001 - an answer may do anything when looked at
+            _log.debug("%s: an answer could not be read: %s", watch.name, type(error).__name__)
+            self.drop(watch.pipeline, watch.config, "invalid", 1, ts)
+            if window.counts.get("retrievals", 0) == before:
+                fold(window, self._blank(call, ts)._replace(partial=call.state == PARTIAL))
+
+    def _take(self, call: Call, watch: Watch, window: Window, ts: float) -> None:
         if call.overhead:
             window.observe("overhead_seconds", call.overhead)
         if call.state == FAILED:
             self._failed(call, window, ts)
+            return
+        if call.state == OK and watch.plain and self._counted(watch, call, window, ts):
             return
         for query, result in self._retrievals(watch, call):
             self._answered(call, window, ts, query, result)
@@ -102,6 +136,32 @@ class Folding:
             self.dropped[reason] += times
             self.window(pipeline, config, int(ts // MINUTE)).add(f"dropped:{reason}", times)
 
+    def _counted(self, watch: Watch, call: Call, window: Window, ts: float) -> bool:
+        """Count a plain answer the short way; False for one that is not plain, or is sampled."""
+        passages = call.result
+        if type(passages) is not list or call.extra is not None or call.total is not None:
+            return False
+        if not watch.seen_passages:  # the first answers are read with care, for the self-check
+            return False
+        if (call.kwargs and any(name in FILTERS for name in call.kwargs)) or len(passages) > HITS_MAX:
+            return False
+        self._turn += 1
+        uniform = self._uniform_of(watch)
+        if uniform.takes(self._ids.entropy(call.number), window.minute):
+            window.add("sampled:uniform")
+            self._answered(
+                call, window, ts, call.site.query_of(call.args, call.kwargs), passages, sampled=True
+            )
+            return True
+        totals = (
+            self._lean_of(watch).totals(passages) if self._turn % self._stride == 0 and passages else None
+        )
+        asked = call.site.asked_by(call.args, call.kwargs)
+        self._plain_of(window).add(asked, len(passages), call.t1 - call.t0, totals)
+        if totals is not None and self._low(watch, totals.top, totals.last):
+            window.add("low_confidence")
+        return True
+
     def _retrievals(self, watch: Watch, call: Call) -> Sequence[tuple[Any, Any]]:
         if watch.multi is not None:
             try:
@@ -122,7 +182,9 @@ class Folding:
             window.add(f"dim:{failure.got}:{failure.expected}")
         self._sample(call, window, event, call.site.query_of(call.args, call.kwargs), ())
 
-    def _answered(self, call: Call, window: Window, ts: float, query: Any, result: Any) -> None:
+    def _answered(
+        self, call: Call, window: Window, ts: float, query: Any, result: Any, *, sampled: bool | None = None
+    ) -> None:
         watch = call.site.watch
         found = _find(watch, result)
         stages = staged(call.extra, found.facts)
@@ -131,10 +193,13 @@ class Folding:
             hits = _scored(hits, self._reader(watch).of(find(stages.scored).passages)[0])
         event = self._event(call, ts, found, hits, estimated, stages)
         fold(window, event)
-        if not event.partial and self._low(watch, event):
+        if not event.partial and hits and self._low(watch, hits[0].score, hits[-1].score):
             window.add("low_confidence")
         watch.seen(hits)
-        self._sample(call, window, event, query, found.passages)
+        if sampled:
+            self.samples.append(self._whole(call, window, event, query, found.passages))
+        else:
+            self._sample(call, window, event, query, found.passages)
 
     def _blank(self, call: Call, ts: float) -> RetrievalEvent:
         watch = call.site.watch
@@ -178,13 +243,15 @@ class Folding:
             estimated,
         )
 
-    def _low(self, watch: Watch, event: RetrievalEvent) -> bool:
+    def _low(self, watch: Watch, top: float | None, last: float | None) -> bool:
+        if top is None:
+            return False
         key = (watch.pipeline, watch.config)
         confidence = self._confidence.get(key)
         if confidence is None:
             _keep_below(self._confidence, CONFIGS_MAX)
             confidence = self._confidence[key] = Confidence()
-        return confidence.low(event)
+        return confidence.low(top, last)
 
     def _reader(self, watch: Watch) -> Hits:
         hits = self._hits.get(id(watch.tokens))
@@ -192,18 +259,40 @@ class Folding:
             hits = self._hits[id(watch.tokens)] = Hits(Tokens(watch.tokens))
         return hits
 
+    def settle(self) -> None:
+        """Bring what was counted in bulk into the windows."""
+        for key, plain in self._plain.items():
+            plain.into(self.window(*key))
+        self._plain.clear()
+
+    def _plain_of(self, window: Window) -> Plain:
+        key = (window.pipeline, window.config, window.minute)
+        plain = self._plain.get(key)
+        if plain is None:
+            plain = self._plain[key] = Plain()
+        return plain
+
+    def _lean_of(self, watch: Watch) -> Lean:
+        lean = self._lean.get(id(watch.tokens))
+        if lean is None:
+            lean = self._lean[id(watch.tokens)] = Lean(self._reader(watch))
+        return lean
+
+    def _uniform_of(self, watch: Watch) -> Uniform:
+        key = (watch.pipeline, watch.config)
+        uniform = self._uniform.get(key)
+        if uniform is None:
+            _keep_below(self._uniform, CONFIGS_MAX)
+            uniform = self._uniform[key] = Uniform(*self._sampling)
+        return uniform
+
     def _redaction(self, watch: Watch) -> Redaction:
         return Redaction(watch.redact)
 
     def _sample(
         self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
     ) -> None:
-        watch = call.site.watch
-        uniform = self._uniform.get((watch.pipeline, watch.config))
-        if uniform is None:
-            _keep_below(self._uniform, CONFIGS_MAX)
-            uniform = self._uniform[watch.pipeline, watch.config] = Uniform(*self._sampling)
-        if not uniform.takes(self._ids.entropy(call.number), window.minute):
+        if not self._uniform_of(call.site.watch).takes(self._ids.entropy(call.number), window.minute):
             return
         window.add("sampled:uniform")
         self.samples.append(self._whole(call, window, event, query, passages))

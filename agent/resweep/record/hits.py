@@ -27,19 +27,19 @@ class Hits:
     """Makes hits of passages and remembers what it derived from each text.
 
     `held_bytes` is about what the folded answers kept alive while they waited: a text that several answers
-    share counts once.
+    share counts once. `remembered` is what is known by the hash of a text, `seen` the texts weighed.
     """
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
-        self._facts: dict[int, Facts] = {}
-        self._seen: set[int] = set()
+        self.remembered: dict[int, Facts] = {}
+        self.seen: set[int] = set()
         self.held_bytes = 0
 
     def restart(self) -> int:
         """Return `held_bytes` and count from 0 again."""
         held, self.held_bytes = self.held_bytes, 0
-        self._seen.clear()
+        self.seen.clear()
         return held
 
     def of(self, passages: Sequence[object]) -> tuple[tuple[Hit, ...], bool]:
@@ -51,7 +51,7 @@ class Hits:
             id_, text, raw_score, kind, base, source, tokens = read(passage)
             hash_, counted = None, None
             if text is not None or id_ is None:
-                hash_, counted, guessed = self._derive(text)
+                hash_, counted, guessed = self.derive(text)
                 estimated = estimated or guessed
             if type(tokens) is int and tokens >= 0:
                 counted = tokens
@@ -62,7 +62,7 @@ class Hits:
                     score,
                     kind if score is not None else None,
                     None if base is None else number(base)[0],
-                    None if source is None else _source(source),
+                    None if source is None else source_name(source),
                     counted,
                     hash_,
                     state,
@@ -70,27 +70,33 @@ class Hits:
             )
         return tuple(hits), estimated
 
-    def _derive(self, text: object) -> Facts:
+    def derive(self, text: object) -> Facts:
+        """Return what follows from a text, worked out once."""
         if type(text) is not str:
             text = as_text(text)
-        if id(text) not in self._seen:
-            self._seen.add(id(text))
-            self.held_bytes += len(text)
+        if id(text) not in self.seen:
+            self.weigh(text, 1)
         key = hash(text)
-        facts = self._facts.get(key)
+        facts = self.remembered.get(key)
         if facts is None:
-            facts = self._facts[key] = Facts(text_hash(text), *self._tokens(text))
-            if len(self._facts) > REMEMBERED:
+            facts = self.remembered[key] = Facts(text_hash(text), *self._tokens(text))
+            if len(self.remembered) > REMEMBERED:
                 self._forget()
         return facts
 
+    def weigh(self, text: str, times: int) -> None:
+        """Take note that a text, and others like it, were kept alive."""
+        self.seen.add(id(text))
+        self.held_bytes += len(text) * times
+
     def _forget(self) -> None:
         """Let the older half go."""
-        for key in list(self._facts)[: REMEMBERED // 2]:
-            del self._facts[key]
+        for key in list(self.remembered)[: REMEMBERED // 2]:
+            del self.remembered[key]
 
 
-def _source(value: object) -> str | None:
+def source_name(value: object) -> str | None:
+    """Return a source's name as it is kept, None where it has none."""
     name = value if type(value) is str else identity(value)
     if not name:
         return None

@@ -212,3 +212,35 @@ def _from_object(passage: Any, depth: int) -> Reading:
         return _from_mapping(passage.to_dict(), depth)
     found = {name: value for name in _ATTRIBUTES if (value := getattr(passage, name, None)) is not None}
     return _from_mapping({k: v for k, v in found.items() if not callable(v)}, depth)
+
+
+Place = tuple[bool, str | None]  # whether a field stands in the metadata, and its key
+Places = tuple[str | None, str, tuple[Place, ...], tuple[Place, ...]]
+
+
+def places(outer: Mapping[str, Any]) -> Places | None:
+    """Return where the fields of a simple passage may stand: metadata and text; scores, sources.
+
+    None for one that is not simple: more than one thing nested, or nested deeper.
+    """
+    plan = _plan(tuple(outer), True)
+    full = [name for name in plan.inner if outer[name]]
+    if len(full) > 1 or not plan.texts or plan.rerank or plan.tokens:
+        return None
+    name = full[0] if full else None
+    inner = outer[name] if name is not None else {}
+    if type(inner) is not dict:
+        return None
+    nested = _plan(tuple(inner), False)
+    if nested.inner or nested.rerank or nested.tokens:
+        return None
+    return (
+        name,
+        plan.texts[0],
+        _all(plan.scores, nested.scores),
+        _all(plan.sources, nested.sources),
+    )
+
+
+def _all(outer: tuple[str, ...], inner: tuple[str, ...]) -> tuple[Place, ...]:
+    return (*((False, name) for name in outer), *((True, name) for name in inner))

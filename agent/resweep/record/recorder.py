@@ -8,7 +8,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from time import monotonic, perf_counter, sleep
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -19,7 +19,7 @@ from resweep.domain.event import Feedback
 from resweep.domain.ports import Sink
 from resweep.domain.snapshot import Sample, Snapshot
 from resweep.domain.window import MINUTE
-from resweep.record.call import Call, Lane, let_go
+from resweep.record.call import Ring, let_go
 from resweep.record.exposure import OWN_CONFIGS, Totals, process_samples
 from resweep.record.folding import Folding
 from resweep.record.ids import Ids
@@ -35,16 +35,11 @@ SAMPLE_RATE = 0.05
 SAMPLE_PER_MINUTE = 60
 _NOTES_MAX = 10_000
 _ANSWER_FACTS = ("response_model", "system_fingerprint")
-RECORDS_MAX = 8192  # in all rings together, whatever they weigh
+RECORDS_MAX = 8192  # that wait at once, whatever they weigh
 _RECORDS_FIRST = 256  # until the first fold has told what a record weighs
 _RECORDS_LEAST = 16
-_YIELD_EVERY = 16  # records folded between two offers of the interpreter to other threads
 _BACKLOG = ((600, 60.0), (60, 10.0))  # own files that wait, and the seconds between batches then
 _log = logging.getLogger("resweep")
-
-
-class _Alive:
-    """Dies with the thread whose local holds it."""
 
 
 class Recorder:
@@ -84,12 +79,10 @@ class Recorder:
 
     def _start_over(self) -> None:
         """Begin with nothing counted: at the start, and in a forked child, whose parent keeps its own."""
-        self.local = threading.local()
-        self.lanes: list[Lane] = []
-        self.room = _RECORDS_FIRST
-        self.half_room = self.room // 2
-        self._capacity = _RECORDS_FIRST
-        self._lock = threading.Lock()  # lanes and the thread
+        self.ring = Ring(_RECORDS_FIRST)
+        self.running = self._inline
+        self._calls = 0
+        self._lock = threading.Lock()  # the thread
         self._fold_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._awake = threading.Event()
@@ -101,33 +94,30 @@ class Recorder:
         self._totals = Totals(self._own_configs)
         self._feedback: list[Feedback] = []
         self._notes: list[tuple[str, str, int]] = []
-        self._calls_before = 0  # of threads that ended
-        self._folded_at = monotonic()
         for pipeline, config in self.configs:
             self._totals.see(pipeline, config)
 
     def after_fork(self) -> None:
         """Be a new writer in a forked child."""
         self.ids.restart()
+        for watch in list(self.watches):
+            watch.renumber()
         self._start_over()
 
     # --- called by the code on a request -------------------------------------------------------------
 
-    def new_lane(self) -> Lane:
-        """Return the ring of this thread, made now, and see to it that somebody folds."""
-        lane = Lane()
-        alive = self.local.alive = _Alive()
-        lane.alive = weakref.ref(alive)
-        self.local.lane = lane
-        with self._lock:
-            self.lanes.append(lane)
-            self._share_room()
-        self.ensure_running()
-        return lane
-
     def wake(self) -> None:
-        """Ask the folding thread to fold now."""
-        self._awake.set()
+        """Ask for folding now; there may be no thread for it yet, or none any more after a fork."""
+        if self.running:
+            self._awake.set()
+        else:
+            self.ensure_running()
+
+    def made_room(self) -> bool:
+        """Whether the ring, found full, has room now: only where nothing runs in the background."""
+        if self._inline:
+            self._step(deliver=False)
+        return self._inline
 
     # --- set up and feedback -------------------------------------------------------------------------
 
@@ -140,7 +130,6 @@ class Recorder:
             with self._fold_lock:
                 self._totals.see(*key)
             self._outbox.hold_configs()
-        self.ensure_running()
 
     def rate(self, feedback: Feedback) -> None:
         """Take feedback on any event, of this process or another."""
@@ -186,6 +175,7 @@ class Recorder:
             except RuntimeError:  # the interpreter is ending, or no thread can be had: records wait in rings
                 return
             self._thread = thread
+            self.running = True
         from resweep.record.process import started
 
         started()
@@ -221,61 +211,26 @@ class Recorder:
 
     def _fold(self) -> None:
         self.ids.follow_clock()
-        folded = 0
-        for lane in list(self.lanes):
-            folded += self._drain(lane)
-            self._take_lost(lane)
-            if lane.ended():
-                self._retire(lane)
-        if folded:
-            self._weigh(folded)
-        self._folded_at = monotonic()
-
-    def _drain(self, lane: Lane) -> int:
-        ring = lane.ring
-        waiting = len(ring)
-        for at in range(waiting):
-            self._take(ring.popleft())
-            if at % _YIELD_EVERY == 0:
-                sleep(0)  # lets go of the interpreter
-        return waiting
-
-    def _take(self, call: Call) -> None:
-        try:
+        waiting = len(self.ring.calls)
+        self._folding.begin(waiting)
+        for _ in range(waiting):
+            call = self.ring.calls.popleft()
             self._folding.take(call)
-        except Exception as error:  # noqa: BLE001 - an answer that cannot be read is counted all the same
-            watch = call.site.watch
-            _log.debug("%s: an answer could not be read: %s", watch.name, type(error).__name__)
-            self._folding.drop(watch.pipeline, watch.config, "invalid", 1, self.ids.wall(call.t0))
-        finally:
             let_go(call)
-
-    def _take_lost(self, lane: Lane) -> None:
-        if not lane.lost:
-            return
-        with lane.lock:
-            lost, lane.lost = lane.lost, {}
+        self._folding.settle()
         now = self.clock.now()
-        for (watch, *key), times in lost.items():
-            self._folding.lose(watch, tuple(key), times, now)  # type: ignore[arg-type]
-
-    def _retire(self, lane: Lane) -> None:
-        with self._lock:
-            self.lanes.remove(lane)
-            self._calls_before += lane.calls
-            self._share_room()
+        for (watch, *what), times in self.ring.take_lost().items():
+            self._folding.lose(watch, tuple(what), times, now)  # type: ignore[arg-type]
+            self._calls += times
+        self._calls += waiting
+        if waiting:
+            self._weigh(waiting)
 
     def _weigh(self, folded: int) -> None:
-        """Let the rings hold as many records as `ring_bytes` allows by what the last ones weighed."""
+        """Let the ring hold as many records as `ring_bytes` allows by what the last ones weighed."""
         held = self._folding.held_bytes()
         wanted = int(self._ring_bytes * folded / max(held, 1))
-        self._capacity = max(_RECORDS_LEAST, min(wanted, 2 * self._capacity, RECORDS_MAX))
-        with self._lock:
-            self._share_room()
-
-    def _share_room(self) -> None:
-        self.room = max(_RECORDS_LEAST, self._capacity // max(1, len(self.lanes)))
-        self.half_room = self.room // 2
+        self.ring.resize(max(_RECORDS_LEAST, min(wanted, 2 * self.ring.room, RECORDS_MAX)))
 
     # --- handing over --------------------------------------------------------------------------------
 
@@ -319,6 +274,7 @@ class Recorder:
                 if facts.asked is not None:
                     watch.asked = facts.asked
                 watch.static_filters = facts.filters
+                watch.plain = watch.plain and not facts.filters
                 self.observe(watch, facts.observed)
 
     def _count(self, losses: Iterable[Loss]) -> None:
@@ -374,11 +330,10 @@ class Recorder:
         return Snapshot(ts=self.clock.now(), samples=tuple(samples), complete=complete)
 
     def _health(self) -> tuple[int, Mapping[str, int], int, float, bool]:
-        calls = self._calls_before + sum(lane.calls for lane in list(self.lanes))
-        oldest = min((call.t1 for lane in list(self.lanes) for call in list(lane.ring)[:1]), default=None)
-        lag = 0.0 if oldest is None else max(0.0, perf_counter() - oldest)
+        oldest = next(iter(self.ring.calls.copy()), None)
+        lag = 0.0 if oldest is None else max(0.0, perf_counter() - oldest.t1)
         spooled = int(getattr(self.sink, "waiting_bytes", 0))
-        return calls, Counter(self._folding.dropped), spooled, lag, self._outbox.up
+        return self._calls, Counter(self._folding.dropped), spooled, lag, self._outbox.up
 
 
 def _spool_losses(sink: object) -> list[Loss]:

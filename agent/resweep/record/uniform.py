@@ -8,12 +8,12 @@ from __future__ import annotations
 _MASK = (1 << 64) - 1
 
 
-def mix(value: int) -> int:
-    """Return 64 well-mixed bits of a number. Source: splitmix64, Vigna 2015."""
-    value = (value + 0x9E3779B97F4A7C15) & _MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
-    return value ^ (value >> 31)
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def spread(value: int) -> int:
+    """Return a number below 2^64 spread evenly over them. Source: Fibonacci hashing, Knuth, TAOCP 6.4."""
+    return value * _GOLDEN & _MASK
 
 
 class Uniform:
@@ -35,7 +35,7 @@ class Uniform:
         if minute != self._minute:
             self._restart(minute)
         self._calls += 1
-        if mix(entropy & _MASK) >= self._bound:
+        if spread(entropy) >= self._bound:
             return False
         self._taken += 1
         if self._taken >= 2 * self._budget:

@@ -94,11 +94,17 @@ class Watch:
         self.user_key = user_key
         self.static_filters = static_filters
         self.multi = multi
+        self.plain = extract is None and multi is None and not static_filters
         self.sites: list[Site] = []
         self.undo: list[Callable[[], None]] = []
         self.on = True
         self.look: Callable[[], Facts | None] | None = None
         self.seen_passages = self.seen_ids = self.seen_scores = self.seen_sources = 0
+
+    def renumber(self) -> None:
+        """Number calls anew, in a forked child."""
+        for site in self.sites:
+            site.next_number = self.recorder.ids.next
 
     def end(self) -> None:
         """Stop recording and take back what was changed for it."""
@@ -121,12 +127,13 @@ class Watch:
 class Site:
     """One wrapped function of a watched retriever: its watch, and where its arguments say what."""
 
-    __slots__ = ("depth_at", "on", "query_at", "recorder", "watch")
+    __slots__ = ("depth_at", "next_number", "on", "query_at", "recorder", "watch")
 
     def __init__(self, watch: Watch, function: object, *, skip: int = 0) -> None:
         """`skip` counts leading parameters that are bound and so not among a call's arguments."""
         self.watch = watch
         self.recorder = watch.recorder
+        self.next_number = watch.recorder.ids.next
         self.on = True
         watch.sites.append(self)
         names = _parameters(function)[skip:]

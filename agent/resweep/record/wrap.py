@@ -12,7 +12,7 @@ import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
-from resweep.record.call import Call, begin, clock, current, fail, finish
+from resweep.record.call import OVERHEAD_MASK, Call, begin, clock, current, fail, finish, keep
 from resweep.record.streams import AsyncGeneratorTap, AsyncIteratorTap, IteratorTap, Stream, delegating, relay
 from resweep.record.watching import Site
 
@@ -48,19 +48,47 @@ def _kind(function: Any) -> str:
 
 
 def _wrap_plain(function: Callable[..., Any], site: Site, bound: int) -> Wrapper:
+    """A plain function's twin. What `begin`, `finish` and `keep` do for the usual call is written out.
+
+    The usual call is one outside of any other retrieval that returns a list and finds room in the ring.
+    """
+    get, set_current, clock_ = current.get, current.set, clock
+    recorder = site.recorder
+
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        call = begin(site, args[bound:] if bound else args, kwargs)
-        if call is None:
-            return function(*args, **kwargs)
+        last = get()
+        if (last is not None and (last.active or last.parent is not None)) or not site.on:
+            begun = begin(site, args[bound:], kwargs)
+            if begun is None:
+                return function(*args, **kwargs)
+            call = begun
+        else:
+            call = Call()
+            call.site = site
+            call.args = args[bound:] if bound else args
+            call.kwargs = kwargs
+            call.number = site.next_number()
+            set_current(call)
+            call.t0 = clock_()
         try:
             result = function(*args, **kwargs)
         except BaseException as error:
             fail(call, error)
             raise
-        if type(result) in _PLAIN:
-            finish(call, result)
-            return result
-        return _returned(call, result)
+        if type(result) is not list or call.parent is not None or not call.number & OVERHEAD_MASK:
+            return _returned(call, result)
+        call.t1 = clock_()
+        call.active = False
+        call.result = result.copy()
+        ring = recorder.ring
+        waiting = len(ring.calls)
+        if waiting < ring.half_room and recorder.running:
+            ring.calls.append(call)
+        else:
+            keep(call)
+        if get() is not call:
+            set_current(call)
+        return result
 
     return recorded
 
@@ -108,6 +136,9 @@ _KINDS: dict[str, Callable[[Callable[..., Any], Site, int], Wrapper]] = {
 
 def _returned(call: Call, result: Any) -> Any:
     """Record a result, now or when it is complete, and return what the caller shall get."""
+    if type(result) in _PLAIN:
+        finish(call, result)
+        return result
     try:
         if isinstance(result, types.GeneratorType):
             return relay(IteratorTap(result, Stream(call)))
