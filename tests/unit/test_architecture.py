@@ -45,7 +45,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tomlkit": ("resweep.store.lockfile",),
     "yaml": ("resweep.shipped",),
     "prometheus_client": ("resweep_exporters.prometheus",),
-    "opentelemetry": ("resweep_exporters.otlp", "resweep.record.spans"),
+    "opentelemetry": ("resweep_exporters.otlp", "resweep.record.spans", "resweep.ingest.otlp"),
     "httpx": ("resweep_exporters.webhook", "resweep.serve"),
     "sklearn": ("resweep.label", "resweep.serve.demo"),
     "pandas": ("resweep.label", "resweep.sweep", "resweep.store"),

@@ -102,13 +102,13 @@ class LineReader:
 
     def read(self, lines: Iterable[bytes]) -> Iterator[Item]:
         """Yield an item for each line that is not blank; a bad one as `BadLine`."""
-        for number, line in enumerate(lines, start=1):
+        for place, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
                 yield self.item(line)
             except InputError as error:
-                yield BadLine(number, str(error))
+                yield BadLine(place, str(error))
 
     def item(self, line: bytes) -> Item:
         """Return what one line says. Raises InputError for a line that says nothing usable."""

@@ -1,0 +1,1 @@
+"""OTLP traces of existing instrumentation, brought to retrieval events."""
