@@ -8,12 +8,12 @@ series end; its total stays, so that a config that comes back goes on where it s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, insert, select, update
 
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError
@@ -103,11 +103,10 @@ def sight(
     ids = _pipelines(connection, sorted({pipeline for pipeline, _ in seen}), now)
     retire(connection, now, settings)
     known = _known(connection, ids, {config for _, config in seen})
-    places = _places(connection)
-    return {
-        key: _sight_one(connection, ids[key[0]], key[1], one, known.get(key), places, now, settings)
-        for key, one in seen.items()
-    }
+    census = _Census(connection, _places(connection), now, settings)
+    refs = {key: census.take(ids[key[0]], key[1], one, known.get(key)) for key, one in seen.items()}
+    census.write()
+    return refs
 
 
 def retire(connection: Connection, now: float, settings: StoreSettings) -> int:
@@ -153,64 +152,73 @@ def _places(connection: Connection) -> _Places:
     return places
 
 
-def _sight_one(
-    connection: Connection,
-    pipeline_id: int,
-    config: str,
-    seen: Sighting,
-    row: RowMapping | None,
-    places: _Places,
-    now: float,
-    settings: StoreSettings,
-) -> Ref:
-    if row is None:
-        return _insert(connection, pipeline_id, config, seen, places.give(pipeline_id, settings), now)
-    changes = _changes(seen, row, now)
-    slot: Slot = row["slot"]
-    if row["retired_at"] is not None and seen.traffic:
-        slot = changes["slot"] = places.give(pipeline_id, settings)
-        changes["retired_at"] = None
-    if changes:
-        connection.execute(update(configs).where(configs.c.id == row["id"]).values(changes))
-    return Ref(row["id"], pipeline_id, config, slot)
+class _Census:
+    """Takes the configs of one batch down; what only moves a row's times is written in one go."""
 
+    def __init__(self, connection: Connection, places: _Places, now: float, settings: StoreSettings) -> None:
+        self._connection = connection
+        self._places = places
+        self._now = now
+        self._settings = settings
+        self._moved: list[dict[str, Any]] = []
 
-def _insert(
-    connection: Connection, pipeline_id: int, config: str, seen: Sighting, slot: Slot, now: float
-) -> Ref:
-    parent = connection.execute(
-        select(configs.c.id)
-        .where(configs.c.pipeline_id == pipeline_id)
-        .order_by(configs.c.last_seen.desc(), configs.c.id.desc())
-        .limit(1)
-    ).scalar()
-    first = min(now, seen.first_ts) if seen.first_ts else now
-    declared = _declared(seen.record) if seen.record else _UNDECLARED
-    made = connection.execute(
-        insert(configs).values(
-            pipeline_id=pipeline_id,
-            config=config,
-            parent_id=parent,
-            first_seen=first,
-            last_seen=seen.last_ts or first,
-            last_active=now,
-            slot=slot,
-            **declared,
+    def take(self, pipeline_id: int, config: str, seen: Sighting, row: RowMapping | None) -> Ref:
+        """Return where a config's counts go."""
+        if row is None:
+            return self._insert(pipeline_id, config, seen, self._places.give(pipeline_id, self._settings))
+        slot: Slot = row["slot"]
+        changes = _changes(seen, row)
+        if row["retired_at"] is not None and seen.traffic:
+            slot = self._places.give(pipeline_id, self._settings)
+            changes |= {"slot": slot, "retired_at": None}
+        if changes:
+            self._connection.execute(update(configs).where(configs.c.id == row["id"]).values(changes))
+        if seen.traffic:
+            last = max(row["last_seen"], seen.last_ts or 0.0)
+            self._moved.append({"b_id": row["id"], "last_seen": last, "last_active": self._now})
+        return Ref(row["id"], pipeline_id, config, slot)
+
+    def write(self) -> None:
+        """Write what was put off."""
+        if self._moved:
+            self._connection.execute(_MOVE, self._moved)
+
+    def _insert(self, pipeline_id: int, config: str, seen: Sighting, slot: Slot) -> Ref:
+        parent = self._connection.execute(
+            select(configs.c.id)
+            .where(configs.c.pipeline_id == pipeline_id)
+            .order_by(configs.c.last_seen.desc(), configs.c.id.desc())
+            .limit(1)
+        ).scalar()
+        first = min(self._now, seen.first_ts) if seen.first_ts else self._now
+        made = self._connection.execute(
+            insert(configs).values(
+                pipeline_id=pipeline_id,
+                config=config,
+                parent_id=parent,
+                first_seen=first,
+                last_seen=seen.last_ts or first,
+                last_active=self._now,
+                slot=slot,
+                **(_declared(seen.record) if seen.record else _UNDECLARED),
+            )
         )
-    )
-    return Ref(int((made.inserted_primary_key or (0,))[0]), pipeline_id, config, slot)
+        return Ref(int((made.inserted_primary_key or (0,))[0]), pipeline_id, config, slot)
 
 
-def _changes(seen: Sighting, row: RowMapping, now: float) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    if seen.record is not None:
-        told = _declared(seen.record)
-        changes = {name: value for name, value in told.items() if row[name] != value}
+_MOVE = (
+    update(configs)
+    .where(configs.c.id == bindparam("b_id"))
+    .values(last_seen=bindparam("last_seen"), last_active=bindparam("last_active"))
+)
+
+
+def _changes(seen: Sighting, row: RowMapping) -> dict[str, Any]:
+    """Return what a batch changes of a known config, but for its traffic."""
+    told = _declared(seen.record) if seen.record is not None else {}
+    changes = {name: value for name, value in told.items() if row[name] != value}
     if seen.first_ts and seen.first_ts < row["first_seen"]:
         changes["first_seen"] = seen.first_ts
-    if seen.traffic:
-        changes["last_active"] = now
-        changes["last_seen"] = max(row["last_seen"], seen.last_ts or 0.0)
     return changes
 
 
@@ -269,20 +277,24 @@ class ConfigsPart(Part):
     def configs_seen(self, pipeline: str | None = None) -> Sequence[ConfigSeen]:
         """Return configs with their place among the others, in the order first seen."""
         with self._db.read() as connection:
-            return list(read_configs(connection, pipeline))
+            where = None if pipeline is None else pipelines.c.name == label(pipeline)
+            return read_configs(connection, where)
 
 
-def read_configs(connection: Connection, pipeline: str | None = None) -> Iterable[ConfigSeen]:
+def read_configs(connection: Connection, where: ColumnElement[bool] | None = None) -> list[ConfigSeen]:
     """Return configs in the order first seen."""
-    query = select(configs, pipelines.c.name.label("pipeline")).join(pipelines)
-    if pipeline is not None:
-        query = query.where(pipelines.c.name == label(pipeline))
-    rows = connection.execute(query.order_by(configs.c.first_seen, configs.c.id)).mappings().all()
-    ids = {row["id"]: row["config"] for row in rows}
-    return [_seen(row, ids) for row in rows]
+    parent = configs.alias("parent")
+    query = (
+        select(configs, pipelines.c.name.label("pipeline"), parent.c.config.label("parent"))
+        .join(pipelines, configs.c.pipeline_id == pipelines.c.id)
+        .outerjoin(parent, configs.c.parent_id == parent.c.id)
+        .order_by(configs.c.first_seen, configs.c.id)
+    )
+    rows = connection.execute(query if where is None else query.where(where)).mappings()
+    return [_seen(row) for row in rows]
 
 
-def _seen(row: RowMapping, ids: Mapping[int, str]) -> ConfigSeen:
+def _seen(row: RowMapping) -> ConfigSeen:
     record = ConfigRecord(
         pipeline=row["pipeline"],
         config=row["config"],
@@ -299,7 +311,7 @@ def _seen(row: RowMapping, ids: Mapping[int, str]) -> ConfigSeen:
     return ConfigSeen(
         record=record,
         declared=row["declared"],
-        parent=ids.get(row["parent_id"]),
+        parent=row["parent"],
         first_seen=row["first_seen"],
         last_seen=row["last_seen"],
         last_active=row["last_active"],

@@ -23,7 +23,7 @@ from resweep.store.operations import GAUGES
 from resweep.store.part import Part
 from resweep.store.payload import unpack_total
 from resweep.store.rows import ConfigSeen
-from resweep.store.schema import flags, gauges, jobs, maintenance, pipelines, totals, verdicts
+from resweep.store.schema import configs, flags, gauges, jobs, maintenance, pipelines, totals, verdicts
 from resweep.store.tuned import read_tuned
 
 OTHER = "other"
@@ -84,19 +84,18 @@ class ExpositionPart(Part):
         yield from _jobs(connection)
 
     def _living(self, connection: Connection, now: float) -> Living:
-        own: dict[tuple[str, str], ConfigSeen] = {}
+        alive = configs.c.retired_at.is_(None) & (configs.c.last_active > now - self._settings.retire_after_s)
+        own = {
+            (seen.record.pipeline, seen.record.config): seen
+            for seen in read_configs(connection, where=alive & (configs.c.slot == "own"))
+        }
+        places = select(pipelines.c.name, configs.c.basis, configs.c.slot).distinct()
         bases: dict[tuple[str, str], bool] = {}
         named: set[str] = set()
-        for seen in read_configs(connection):
-            if seen.retired_at is not None or seen.last_active + self._settings.retire_after_s <= now:
-                continue
-            record = seen.record
-            if seen.slot == "own":
-                own[record.pipeline, record.config] = seen
-            at = (record.pipeline, record.basis)
-            bases[at] = bases.get(at, False) or seen.slot == "own"
-            if seen.slot != "pool":
-                named.add(record.pipeline)
+        for pipeline, basis, slot in connection.execute(places.join(configs).where(alive)):
+            bases[pipeline, basis] = bases.get((pipeline, basis), False) or slot == "own"
+            if slot != "pool":
+                named.add(pipeline)
         return Living(own, bases, frozenset(named))
 
     def _flags(self, connection: Connection, living: Living, now: float) -> Iterator[Sample]:

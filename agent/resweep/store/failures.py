@@ -24,6 +24,7 @@ _CORRUPT = (
     "expected a resweep store at {where}; got a file that is no usable database ({detail}): restore it from "
     "a backup, or move it away and let the agent start a new one"
 )
+_DISK = "the disk under the store {where} fails ({detail}): check the disk and its file system"
 _AWAY = "the store {where} cannot be used ({detail}): check that the database runs and the address is right"
 
 # Primary result codes, https://www.sqlite.org/rescode.html
@@ -34,6 +35,7 @@ _SQLITE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_CANTOPEN: (StoreReadOnlyError, _READ_ONLY),
     sqlite3.SQLITE_BUSY: (StoreBusyError, _BUSY),
     sqlite3.SQLITE_LOCKED: (StoreBusyError, _BUSY),
+    sqlite3.SQLITE_IOERR: (StoreError, _DISK),
     sqlite3.SQLITE_CORRUPT: (StoreError, _CORRUPT),
     sqlite3.SQLITE_NOTADB: (StoreError, _CORRUPT),
 }

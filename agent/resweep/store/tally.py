@@ -7,7 +7,7 @@ whatever was removed meanwhile, and retention is a plain deletion. Totals never 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
@@ -120,19 +120,23 @@ def _row(window: Window) -> dict[str, Any]:
     return {f"v_{name}": value for name, value in pack(window).items()}
 
 
-def _stored(connection: Connection, keys: Mapping[_Key, Window]) -> dict[_Key, Window]:
-    """Return the rows that exist already; one query for each run of starts of a config and span."""
-    wanted: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for config_id, span, start in keys:
-        wanted[config_id, span].append(start)
+def _stored(connection: Connection, keys: Iterable[_Key]) -> dict[_Key, Window]:
+    """Return the rows that exist already, in few queries: by config or by start, of whichever are fewer."""
     found: dict[_Key, Window] = {}
-    for (config_id, span), starts in wanted.items():
-        for some in chunks(starts):
-            query = select(windows).where(
-                windows.c.config_id == config_id, windows.c.span == span, windows.c.start.in_(some)
-            )
-            for row in connection.execute(query).mappings():
-                found[config_id, span, row["start"]] = unpack(row, "", "", row["start"])
+    for span in SPANS:
+        mine = [(config_id, start) for config_id, at, start in keys if at == span]
+        fixed, listed = windows.c.config_id, windows.c.start
+        if len({start for _, start in mine}) < len({config_id for config_id, _ in mine}):
+            fixed, listed = listed, fixed
+            mine = [(start, config_id) for config_id, start in mine]
+        wanted: dict[int, list[int]] = defaultdict(list)
+        for one, other in mine:
+            wanted[one].append(other)
+        for one, others in wanted.items():
+            for some in chunks(others):
+                query = select(windows).where(windows.c.span == span, fixed == one, listed.in_(some))
+                for row in connection.execute(query).mappings():
+                    found[row["config_id"], span, row["start"]] = unpack(row, "", "", row["start"])
     return found
 
 
