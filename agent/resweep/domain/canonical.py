@@ -6,11 +6,11 @@ changes no text; `nfc` is a step of its own, taken before.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from json.encoder import encode_basestring
 from typing import TypeAlias
 
 from resweep.domain.errors import ConfigError
@@ -48,7 +48,7 @@ def jcs(value: Plain) -> bytes:
 
 def _write(value: Plain, put: Callable[[str], None]) -> None:
     if isinstance(value, str):
-        put(json.dumps(value, ensure_ascii=False))
+        put(encode_basestring(value))
     elif value is None or isinstance(value, bool):
         put({None: "null", True: "true", False: "false"}[value])
     elif isinstance(value, (int, float)):
@@ -74,7 +74,7 @@ def _write_mapping(items: dict[str, Plain], put: Callable[[str], None]) -> None:
     before = "{"
     for key in sorted_keys(items):
         put(before)
-        put(json.dumps(key, ensure_ascii=False))
+        put(encode_basestring(key))
         put(":")
         _write(items[key], put)
         before = ","

@@ -97,9 +97,15 @@ class _Diff:
         counting = self._kept(section, path, IN_BASIS)
         if counting is not ABSENT:
             yield self._change(*self._turned(counting, came), path)
-        for leaf, value in _leaves(section, path):
-            if self._rules.effect_of(leaf).effect != "invalidates":
-                yield self._change(*self._turned(value, came), leaf)
+        rest = [
+            self._change(*self._turned(value, came), leaf)
+            for leaf, value in _leaves(section, path)
+            if self._rules.effect_of(leaf).effect != "invalidates"
+        ]
+        yield from rest
+        shell = self._kept(section, path, IN_CONFIG)  # a depth given as a section that says nothing
+        if counting is ABSENT is not shell and all(change.effect == "inert" for change in rest):
+            yield self._change(*self._turned(shell, came), path)
 
     @staticmethod
     def _turned(value: Value, came: bool) -> tuple[Value, Value]:

@@ -208,7 +208,7 @@ class _Reader:
 
     def _plain_key(self, key: object, path: Path) -> str:
         try:
-            plain = simpler(key)
+            plain = key if type(key) in PLAIN_TYPES else simpler(key)
         except NoIdentityError:
             plain = None
         if isinstance(plain, bool):

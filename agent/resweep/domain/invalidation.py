@@ -161,10 +161,8 @@ def _from_mapping(data: object, source: str) -> InvalidationRules:
     schema = top.get("schema", SCHEMA)
     if schema != SCHEMA:
         raise NewerFormatError(f"{source}: schema {SCHEMA!r} was expected, {schema!r} came; upgrade resweep")
-    parts = _mapping(top.get("parts") or {}, f"{source}: parts")
-    rules = top.get("rules") or []
-    if not isinstance(rules, list):
-        raise InputError(f"{source}: rules: a list was expected, {type(rules).__name__} came")
+    parts = _mapping({} if top.get("parts") is None else top["parts"], f"{source}: parts")
+    rules = _list(top.get("rules"), f"{source}: rules")
     return InvalidationRules(
         rules=tuple(_rule(entry, f"{source}: rules[{place}]") for place, entry in enumerate(rules)),
         parts={name: _part(entry, f"{source}: parts.{name}") for name, entry in parts.items()},
@@ -189,15 +187,20 @@ def _rule(entry: object, where: str) -> Rule:
 
 def _part(entry: object, where: str) -> Part:
     known = _mapping(entry, where, {"component", "also", "nested", "always"})
-    also = known.get("also") or []
-    if not isinstance(also, list):
-        raise InputError(f"{where}: also: a list of names was expected, {type(also).__name__} came")
     return Part(
         component=_word(known.get("component"), COMPONENTS, f"{where}: component"),
-        also=tuple(_text(name, f"{where}: also") for name in also),
+        also=tuple(_text(name, f"{where}: also") for name in _list(known.get("also"), f"{where}: also")),
         nested=_truth(known.get("nested", False), f"{where}: nested"),
         always=_truth(known.get("always", False), f"{where}: always"),
     )
+
+
+def _list(value: object, where: str) -> list[object]:
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    raise InputError(f"{where}: a list was expected, {type(value).__name__} came")
 
 
 def _truth(value: object, where: str) -> bool:
