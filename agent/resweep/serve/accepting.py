@@ -13,7 +13,7 @@ from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError, UsageError
 from resweep.domain.fingerprint import depths, fingerprint
 from resweep.domain.invalidation import InvalidationRules
-from resweep.domain.verdict import TunedK
+from resweep.domain.verdict import TunedK, Verdict
 from resweep.store.names import label
 from resweep.store.sql import SqlStore
 
@@ -38,13 +38,24 @@ class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     by: str = ""
 
 
-def accepted(wish: Acceptance, store: SqlStore, now: float, rules: InvalidationRules) -> TunedK:
+def accepted(
+    wish: Acceptance,
+    store: SqlStore,
+    now: float,
+    rules: InvalidationRules,
+    verdicts: Sequence[Verdict] = (),
+) -> TunedK:
     """Return the record of an acceptance at `now` (unix s), without writing it.
 
-    Raises UsageError for a pipeline or config nobody has seen, and where no depth is known; ConfigError for a
-    `document` without an identity.
+    `verdicts` are the judge's: the first of a pipeline is that of its config in charge. Raises UsageError for
+    a pipeline or config nobody has seen, and where no depth is known; ConfigError for a `document` without an
+    identity.
     """
-    record = config_meant(wish, store) if wish.document is None else _described(wish, wish.document, rules)
+    record = (
+        config_meant(wish, store, verdicts)
+        if wish.document is None
+        else _described(wish, wish.document, rules)
+    )
     known = [t for t in store.tuned(wish.pipeline) if t.basis == record.basis]
     return TunedK(
         pipeline=label(wish.pipeline),
@@ -73,7 +84,7 @@ def _described(wish: Acceptance, document: Mapping[str, Any], rules: Invalidatio
     )
 
 
-def config_meant(wish: Acceptance, store: SqlStore) -> ConfigRecord:
+def config_meant(wish: Acceptance, store: SqlStore, verdicts: Sequence[Verdict]) -> ConfigRecord:
     """Return the config that an acceptance is about. Raises UsageError where there is none such."""
     configs = store.configs(wish.pipeline)
     if not configs:
@@ -87,15 +98,8 @@ def config_meant(wish: Acceptance, store: SqlStore) -> ConfigRecord:
             names = ", ".join(c.config for c in configs)
             raise UsageError(f"{wish.pipeline} has no config {wish.config!r}; it has {names}")
         return found[-1]
-    in_charge = in_charge_of(wish.pipeline, store)
+    in_charge = next((v.config for v in verdicts if v.pipeline == label(wish.pipeline)), None)
     return next((c for c in configs if c.config == in_charge), configs[-1])
-
-
-def in_charge_of(pipeline: str, store: SqlStore) -> str | None:
-    """Return the config whose verdict is the pipeline's: that with the latest traffic among those judged."""
-    judged = {v.config for v in store.verdicts(pipeline)}
-    seen = [s for s in store.configs_seen(pipeline) if s.record.config in judged]
-    return max(seen, key=lambda s: s.last_seen).record.config if seen else None
 
 
 def running_k(record: ConfigRecord) -> int | None:

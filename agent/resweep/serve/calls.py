@@ -175,7 +175,7 @@ def tuned(bench: Bench, now: float) -> Answer:
 def accept(bench: Bench, raw: object, rules: InvalidationRules, now: float) -> Answer:
     """Record an accepted depth, and let the judge see it at once."""
     wish = accepting.acceptance(raw)
-    record = accepting.accepted(wish, bench.store, now, rules)
+    record = accepting.accepted(wish, bench.store, now, rules, bench.desk.verdicts(now))
     details = {"context_k": record.context_k, "basis": record.basis, "because": record.because}
     return _adopt(bench, [record], wish.by, "accept", details)
 
