@@ -31,7 +31,7 @@ INGEST_S = 1.0
 JUDGE_S = 5.0
 WEBHOOK_S = 2.0
 LOCK_S = 60.0
-HOUSEKEEP_S = 3600.0
+TIDY_S = 3600.0
 CALLS_AT_ONCE = 20  # webhook calls of one run
 NEVER_S = 10 * 365 * 86400.0  # a call that was refused for good is not made again
 
@@ -112,9 +112,7 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     """Yield the jobs of an agent with these parts."""
     yield Job(name="ingest", timetable=Every(INGEST_S), run=lambda run: _ignore(at.spool.run()))
     yield Job(name="judge", timetable=Every(JUDGE_S), run=lambda run: _ignore(at.desk.sit()))
-    yield Job(
-        name="housekeeping", timetable=Every(HOUSEKEEP_S), run=lambda run: _ignore(at.store.housekeep())
-    )
+    yield Job(name="housekeeping", timetable=Every(TIDY_S), run=lambda run: _ignore(at.store.housekeep()))
     yield Job(name="lock-file", timetable=Every(LOCK_S), run=at.watch.run)
     if outlets.webhook is not None:
         caller = Caller(at.store, outlets.webhook, clock)
