@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import pwd
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,14 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{copy}"
     empty: Callable[[], str] = request.getfixturevalue("postgresql")
     return empty()
+
+
+@pytest.fixture(scope="session")
+def processes() -> ForkServerContext:
+    """Give clean processes that have the store loaded already, so that a start costs little."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "resweep.store.sql", "resweep.store.lease"])
+    return context
 
 
 @pytest.fixture

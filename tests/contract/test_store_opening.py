@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sqlite3
 from collections.abc import Callable
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,9 @@ def test_a_store_is_made_by_its_migrations(tmp_path: Path) -> None:
     open_store(str(path)).close()
 
 
-def test_several_agents_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+def test_several_agents_may_open_a_new_store_at_once(tmp_path: Path, processes: ForkServerContext) -> None:
     """The migrations run once."""
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
+    with processes.Pool(3) as pool:
         assert pool.map(_open_and_close, [str(tmp_path / "resweep.db")] * 3) == ["opened"] * 3
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +24,21 @@ from resweep.store.sql import SqlStore
 
 NOW = 1_796_000_000.0
 TICK_S = 0.2
-Start = Callable[..., SpawnProcess]
+Start = Callable[..., ForkServerProcess]
 
 
 @pytest.fixture
-def started() -> Iterator[Start]:
+def started(processes: ForkServerContext) -> Iterator[Start]:
     """Give a function that starts a process, and end all of them in the end."""
-    context = multiprocessing.get_context("spawn")
-    processes: list[SpawnProcess] = []
+    running: list[ForkServerProcess] = []
 
-    def start(target: Callable[..., None], *args: Any) -> SpawnProcess:
-        processes.append(context.Process(target=target, args=args, daemon=True))
-        processes[-1].start()
-        return processes[-1]
+    def start(target: Callable[..., None], *args: Any) -> ForkServerProcess:
+        running.append(processes.Process(target=target, args=args, daemon=True))
+        running[-1].start()
+        return running[-1]
 
     yield start
-    for process in processes:
+    for process in running:
         process.kill()
         process.join()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -22,12 +23,11 @@ def migrate(database: Database) -> None:
 
     Raises NewerFormatError where a newer resweep has been there.
     """
-    script = ScriptDirectory.from_config(_config())
     with database.read() as connection:
-        if _is_current(connection, script, database.where):
+        if _is_current(connection, database.where):
             return
     with database.write() as connection:
-        if not _is_current(connection, script, database.where):
+        if not _is_current(connection, database.where):
             config = _config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -39,15 +39,21 @@ def schema_version(connection: Connection) -> str | None:
     return context.get_current_revision()
 
 
-def _is_current(connection: Connection, script: ScriptDirectory, where: str) -> bool:
-    version = schema_version(connection)
-    known = {revision.revision for revision in script.walk_revisions()}
+def _is_current(connection: Connection, where: str) -> bool:
+    version, (known, head) = schema_version(connection), _revisions()
     if version is not None and version not in known:
         raise NewerFormatError(
-            f"expected the store {where} at schema {script.get_current_head()!r} or earlier; got "
-            f"{version!r}, written by a newer resweep: update this one, or give it a store of its own"
+            f"expected the store {where} at schema {head!r} or earlier; got {version!r}, written by a newer "
+            f"resweep: update this one, or give it a store of its own"
         )
-    return version == script.get_current_head()
+    return version == head
+
+
+@cache
+def _revisions() -> tuple[frozenset[str], str | None]:
+    """Return the revisions that this version knows, and the last of them."""
+    script = ScriptDirectory.from_config(_config())
+    return frozenset(r.revision for r in script.walk_revisions()), script.get_current_head()
 
 
 def _config() -> Config:
