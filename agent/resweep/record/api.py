@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from resweep.domain.errors import UsageError
 from resweep.domain.event import CONFIG_ID_LENGTH, FEEDBACK_KINDS, Feedback, FeedbackKind
+from resweep.domain.values import identity, label
 from resweep.record.adapters import adapter_for
 from resweep.record.adapters.base import Adapter, Facts
 from resweep.record.call import current, extra_of, innermost
@@ -24,7 +25,6 @@ from resweep.record.process import hook, lock, recorders
 from resweep.record.process import shutdown as _shutdown
 from resweep.record.recorder import Recorder
 from resweep.record.sinks import NowhereSink, choose, tried
-from resweep.record.values import identity, label
 from resweep.record.watching import CAPTURES, Capture, Site, Watch
 from resweep.record.wrap import wrap
 

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from resweep.domain.sample import query_key
-from resweep.record.values import clean, label
+from resweep.domain.values import clean, label
 
 FILTERS = (
     "filter",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from resweep.domain.event import Hit
+from resweep.domain.values import as_text, clean
 from resweep.record.reading import read
-from resweep.record.values import as_text, clean
 
 TEXT_LONGEST = 16_384  # characters of one passage that are kept
 ALL_LONGEST = 160_000  # characters of all passages of an event together: below 1 MiB in any script

@@ -10,6 +10,7 @@ from typing import Any
 
 from resweep.domain.event import ErrorInfo, Hit, RetrievalEvent
 from resweep.domain.fold import fold
+from resweep.domain.values import identity, label
 from resweep.domain.window import MINUTE, Window
 from resweep.record.asking import FILTERS, QUERY_LONGEST, filters_of, key_of, question, veiled
 from resweep.record.call import FAILED, OK, PARTIAL, Call
@@ -22,7 +23,6 @@ from resweep.record.passages import HITS_MAX, Found, find
 from resweep.record.stages import Staged, staged
 from resweep.record.tokens import Tokens
 from resweep.record.uniform import Uniform
-from resweep.record.values import identity, label
 from resweep.record.watching import Watch
 
 Key = tuple[str, str]  # pipeline, config
@@ -204,7 +204,7 @@ class Folding:
     def _blank(self, call: Call, ts: float) -> RetrievalEvent:
         watch = call.site.watch
         return RetrievalEvent(
-            "", ts, watch.pipeline, watch.config, call.site.asked_by(call.args, call.kwargs), 0
+            "", ts, watch.pipeline, watch.config, call.site.asked_by(call.args, call.kwargs), call.total or 0
         )
 
     def _event(

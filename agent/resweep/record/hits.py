@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from resweep.domain.event import Hit
+from resweep.domain.values import as_text, clean, identity, number, text_hash
 from resweep.record.reading import read
 from resweep.record.tokens import Tokens
-from resweep.record.values import as_text, clean, identity, number, text_hash
 
 REMEMBERED = 8192  # texts whose hash and tokens are remembered: about 3 MB
 SOURCE_LONGEST = 256

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from resweep.domain.fold import DEPTHS_MAX
+from resweep.domain.values import SCORE_LARGEST, identity, number, text_hash
 from resweep.domain.window import Window
 from resweep.record.hits import OVERHEAD_BYTES, Hits, source_name
 from resweep.record.reading import Place, Reading, places, read
-from resweep.record.values import SCORE_LARGEST, identity, number, text_hash
 
 
 class Totals(NamedTuple):
@@ -34,14 +34,13 @@ class Totals(NamedTuple):
 class Shape(NamedTuple):
     """How the last passage looked, and where its fields stand: in the metadata (True) or beside it.
 
-    `width` and `inner_width` are how many keys there are. `score_alone`: where the score is None there is no
-    other key that may hold one.
+    `score_alone`: where the score is None there is no other key that may hold one.
     """
 
     kind: type
-    width: int
+    keys: tuple[Any, ...]
     inner: str | None
-    inner_width: int
+    inner_keys: tuple[Any, ...]
     text: str | None
     score: Place
     source: Place
@@ -59,10 +58,10 @@ class Lean:
         """Return what the passages of one answer come to."""
         hits = self._hits
         hits.held_bytes += OVERHEAD_BYTES
-        kind, width, inner_name, inner_width, text_key, scored, sourced, score_alone = self._shape
+        kind, keys, inner_name, inner_keys, text_key, scored, sourced, score_alone = self._shape
         (score_in, score_key), (source_in, source_key) = scored, sourced
         is_dict, remembered = kind is dict, hits.remembered
-        tokens, read_tokens, invalid = 0, False, 0
+        tokens, counted, invalid = 0, False, 0
         sources: list[str] = []
         distinct: list[str] = []
         scores: list[float] = []
@@ -77,17 +76,20 @@ class Lean:
                 inner = outer.get(inner_name, _NONE)
                 text = outer.get(text_key)
                 fact = remembered.get(hash(text)) if type(text) is str else None
+                if type(inner) is not dict:
+                    inner = _NONE
                 score = (inner if score_in else outer).get(score_key)
                 source = (inner if source_in else outer).get(source_key)
                 if (
                     fact is not None
-                    and len(outer) == width
-                    and len(inner) == inner_width
+                    and tuple(outer) == keys
+                    and tuple(inner) == inner_keys
                     and (score is not None or score_alone)
                     and (type(source) is str or source_key is None)
                 ):
                     distinct.append(fact[0])
                     tokens += fact[1]
+                    counted = True
                     if source:
                         sources.append(source)
                     if type(score) is float and -SCORE_LARGEST <= score <= SCORE_LARGEST:
@@ -101,7 +103,7 @@ class Lean:
             distinct.append(name)
             if stated is not None:
                 tokens += stated
-                read_tokens = True
+                counted = True
             if source:
                 sources.append(source)
             invalid += state == "invalid"
@@ -110,7 +112,7 @@ class Lean:
             hits.weigh(text, len(passages))
         valid = [score for score in scores if score is not None]
         return Totals(
-            tokens if read_tokens or tokens or text_key else None,
+            tokens if counted else None,
             len(sources),
             len(set(sources)),
             len(set(distinct)),
@@ -144,7 +146,7 @@ _EMPTY = text_hash("")
 
 
 _NOWHERE: Place = (False, None)
-_NO_SHAPE = Shape(Shape, 0, None, 0, None, _NOWHERE, _NOWHERE, False)
+_NO_SHAPE = Shape(Shape, (), None, (), None, _NOWHERE, _NOWHERE, False)
 
 
 def _at(outer: Mapping[Any, Any], inner: Mapping[Any, Any], place: Place) -> Any:
@@ -168,7 +170,7 @@ def _shape_of(passage: Any, reading: Reading) -> Shape | None:
         return None
     if _at(outer, inner, source) is not reading.source:
         return None
-    return Shape(kind, len(outer), inner_name, len(inner), text, score, source, len(scores) <= 1)
+    return Shape(kind, tuple(outer), inner_name, tuple(inner), text, score, source, len(scores) <= 1)
 
 
 class Plain:

@@ -7,13 +7,13 @@ transparent proxy stands in front.
 
 from __future__ import annotations
 
-import inspect
 import operator
 import types
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from resweep.record.attributes import class_attribute
 from resweep.record.watching import Site, Watch
 from resweep.record.wrap import Wrapper, wrap
 
@@ -133,7 +133,7 @@ def _wrapper(obj: Any, name: str, watch: Watch) -> Any | None:
     own = getattr(obj, "__dict__", {})
     if name in own:
         return wrap(own[name], Site(watch, own[name])) if callable(own[name]) else None
-    found = inspect.getattr_static(type(obj), name, None)
+    found = class_attribute(type(obj), name)
     if isinstance(found, staticmethod | classmethod):
         function = getattr(obj, name)
         return staticmethod(wrap(function, Site(watch, function)))
@@ -161,7 +161,7 @@ def _proxy(obj: Any, wrappers: Mapping[str, Wrapper], watch: Watch) -> Any:
         "__reduce_ex__": lambda _, protocol: obj.__reduce_ex__(protocol),
     }
     for name in _FORWARDED:
-        if hasattr(origin, name):
+        if class_attribute(origin, name) is not None:
             namespace[name] = _forward(obj, name)
     for name, wrapper in wrappers.items():
         bound = getattr(wrapper, "__resweep_bound__", 0)

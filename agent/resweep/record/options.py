@@ -86,7 +86,8 @@ def options(environ: Mapping[str, str] = os.environ, folder: Path | None = None)
                 _log.warning("%s: %s=%r is not usable; leaving it out", origin, name, value)
             else:
                 values[name] = usable
-    return replace(Options(), **values, **{k: v for k, v in _configured.items() if v is not None})
+    values |= {name: value for name, value in _configured.items() if value is not None}
+    return replace(Options(), **values)
 
 
 def _usable(name: str, value: object) -> object | None:

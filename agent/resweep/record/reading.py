@@ -224,10 +224,9 @@ def places(outer: Mapping[str, Any]) -> Places | None:
     None for one that is not simple: more than one thing nested, or nested deeper.
     """
     plan = _plan(tuple(outer), True)
-    full = [name for name in plan.inner if outer[name]]
-    if len(full) > 1 or not plan.texts or plan.rerank or plan.tokens:
+    if len(plan.inner) > 1 or not plan.texts or plan.rerank or plan.tokens:
         return None
-    name = full[0] if full else None
+    name = plan.inner[0] if plan.inner else None
     inner = outer[name] if name is not None else {}
     if type(inner) is not dict:
         return None

@@ -18,13 +18,13 @@ from resweep.domain.clock import Clock, SystemClock
 from resweep.domain.event import Feedback
 from resweep.domain.ports import Sink
 from resweep.domain.snapshot import Sample, Snapshot
+from resweep.domain.values import label
 from resweep.domain.window import MINUTE
 from resweep.record.call import Ring, let_go
 from resweep.record.exposure import OWN_CONFIGS, Totals, process_samples
 from resweep.record.folding import Folding
 from resweep.record.ids import Ids
 from resweep.record.outbox import Loss, Outbox
-from resweep.record.values import label
 
 if TYPE_CHECKING:
     from resweep.record.watching import Watch

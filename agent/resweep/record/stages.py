@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from resweep.domain.values import label
 from resweep.record.call import Extra
 from resweep.record.passages import find
-from resweep.record.values import label
 from resweep.record.watching import as_depth
 
 RETRIEVE = "retrieve"

@@ -12,6 +12,7 @@ import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+from resweep.record.attributes import class_attribute
 from resweep.record.call import OVERHEAD_MASK, Call, begin, clock, current, fail, finish, keep
 from resweep.record.streams import AsyncGeneratorTap, AsyncIteratorTap, IteratorTap, Stream, delegating, relay
 from resweep.record.watching import Site
@@ -39,7 +40,7 @@ def _kind(function: Any) -> str:
     while isinstance(target, functools.partial):
         target = target.func
     if not inspect.isroutine(target) and not inspect.isclass(target):
-        target = inspect.getattr_static(type(target), "__call__", target)
+        target = class_attribute(type(target), "__call__") or target
     if inspect.isasyncgenfunction(target):
         return "async generator"
     if inspect.iscoroutinefunction(target):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from resweep.domain.values import clean
 from resweep.record.asking import conditions
-from resweep.record.values import clean
+from resweep.record.attributes import class_attribute
 from resweep.record.watching import as_depth
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _public(obj: Any) -> Iterator[str]:
     kind = type(obj)
     for name in dict.fromkeys((*_SINGLE, *(n for n in dir(kind) if n.startswith(_PREFIXES)))):
         found = getattr(obj, "__dict__", {}).get(name)
-        if callable(found) or callable(getattr(kind, name, None)):
+        if callable(found) or (class_attribute(kind, name) is not None and callable(getattr(kind, name))):
             yield name
 
 
