@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,10 @@ class AgentClient:
         body = {"pipeline": PIPELINE, "context_k": k, "because": because}
         self._http.post("/v1/accept", json=body).raise_for_status()
 
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
     def _get(self, path: str) -> dict[str, Any]:
         answer = self._http.get(path)
         answer.raise_for_status()
@@ -124,7 +128,13 @@ class Demo:
     def play(self) -> Story:
         """Play it all and return what happened."""
         started = time.monotonic()
-        agent = self._start_agent()
+        with closing(self._start_agent()) as agent:
+            self._play(agent)
+        self.story.seconds = round(time.monotonic() - started, 1)
+        self._summary()
+        return self.story
+
+    def _play(self, agent: AgentClient) -> None:
         scraper = self._start_prometheus(agent)
         self._bot("bot-before", BEFORE)
         self._until(agent, "untuned", "first answers")
@@ -139,9 +149,6 @@ class Demo:
         self._bot("bot-after", AFTER)
         self._expired(agent)
         self._alert(scraper)
-        self.story.seconds = round(time.monotonic() - started, 1)
-        self._summary()
-        return self.story
 
     def _start_agent(self) -> AgentClient:
         self._say("starting the agent")
@@ -200,8 +207,18 @@ class Demo:
         pipeline = self._until(agent, "expired", "the verdict to expire")
         self.story.verdict_after, self.story.why = pipeline["verdict"], pipeline["why"]
         self.story.traffic = pipeline["configs"]
-        self.story.flag = next((f for f in agent.flags() if f["reason"] == "config_changed"), {})
         self.console.print(figures(pipeline))
+        self.story.flag = self._flag(agent)
+
+    def _flag(self, agent: AgentClient) -> dict[str, Any]:
+        """Return the flag that explains the verdict; it is written down a moment after."""
+        until = time.monotonic() + VERDICT_S
+        while time.monotonic() < until:
+            for flag in agent.flags():
+                if flag["reason"] == "config_changed":
+                    return flag
+            time.sleep(0.25)
+        raise DemoError(f"expected the flag config_changed within {VERDICT_S:.0f} s; it did not come")
 
     def _alert(self, scraper: Prometheus | None) -> None:
         if scraper is None:
