@@ -1,0 +1,1 @@
+"""Passive detection: live traffic against its own past, at no cost to the retriever."""

@@ -1,0 +1,114 @@
+"""The passive engine of one pipeline: events or merged summaries in, flag changes and layer states out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from resweep.detect.passive.changes import FlagChange, LayerState
+from resweep.detect.passive.monitor import Monitor
+from resweep.detect.passive.settings import PassiveSettings
+from resweep.detect.passive.summary import Summary
+from resweep.domain.event import Feedback, RetrievalEvent, parse_event_id
+from resweep.domain.sample import Hashes
+
+MINUTE = 60
+
+
+class PassiveEngine:
+    """Feed it one pipeline's events in time order (`observe`), or its merged minutes (`absorb`).
+
+    `salt` is the pipeline's own (at most 64 bytes); query keys must be made with the same one. `basis_of`
+    gives the basis of a config. Minutes close when a later one begins, or by `advance`.
+    """
+
+    def __init__(
+        self,
+        pipeline: str,
+        settings: PassiveSettings | None = None,
+        *,
+        salt: bytes = b"resweep",
+        basis_of: Callable[[str], str] = str,
+    ) -> None:
+        self.pipeline = pipeline
+        self.settings = settings or PassiveSettings()
+        self.monitors: dict[str, Monitor] = {}
+        self._basis_of = basis_of
+        self._salt = salt
+        self._hashes = Hashes()
+        self._minute = -1
+        self._open: dict[str, Summary] = {}
+
+    def observe(self, n: int, event: RetrievalEvent) -> None:
+        """Take event number `n` (-1 in a live agent)."""
+        minute = int(event.ts // MINUTE)
+        if minute > self._minute:
+            self._close()
+            self._minute = minute
+        summary = self._open.get(event.config)
+        if summary is None:
+            summary = self._summary(event.config)
+        summary.add(event, n, self._salt, self._hashes)
+
+    def feedback(self, feedback: Feedback, config: str | None = None) -> None:
+        """Count one piece of feedback for the config its event id names, or for `config`."""
+        parts = parse_event_id(feedback.event_id)
+        of = config or (parts.config if parts is not None else None)
+        if of is None:
+            return
+        summary = self._open.get(of) or self._summary(of)
+        summary.count("feedback")
+        if feedback.kind != "positive":
+            summary.count("negative")
+
+    def absorb(self, summaries: Iterable[Summary]) -> None:
+        """Take the summaries of one closed period, from any number of replicas in any order."""
+        merged: dict[str, Summary] = {}
+        for summary in summaries:
+            mine = merged.get(summary.config)
+            if mine is None:
+                mine = merged[summary.config] = Summary(summary.config, summary.start, summary.sample.size)
+            mine.merge(summary)
+        for config in sorted(merged):
+            self._monitor(config).consume(merged[config])
+
+    def advance(self, ts: float) -> None:
+        """Close every minute and block that has ended by unix time `ts`."""
+        if int(ts // MINUTE) > self._minute:
+            self._close()
+        for monitor in self.monitors.values():
+            monitor.advance(ts)
+
+    def drain(self) -> list[FlagChange]:
+        """Return what opened, sharpened or cleared since the last call."""
+        changes: list[FlagChange] = []
+        for monitor in self.monitors.values():
+            changes += monitor.book.changes
+            monitor.book.changes = []
+        return changes
+
+    def status(self) -> list[LayerState]:
+        """Return the state of every layer of every config."""
+        return [state for monitor in self.monitors.values() for state in monitor.states()]
+
+    def accept(self, config: str) -> None:
+        """The present system of a config is the right one (after a sweep): close its flags, learn anew."""
+        if config in self.monitors:
+            self.monitors[config].settle()
+
+    def _summary(self, config: str) -> Summary:
+        start = float(max(0, self._minute) * MINUTE)
+        self._open[config] = summary = Summary(config, start, self.settings.sample_size)
+        return summary
+
+    def _monitor(self, config: str) -> Monitor:
+        found = self.monitors.get(config)
+        if found is None:
+            found = Monitor(self.pipeline, config, self._basis_of(config), self.settings)
+            self.monitors[config] = found
+        return found
+
+    def _close(self) -> None:
+        if self._open:
+            closing, self._open = self._open, {}
+            for config in sorted(closing):
+                self._monitor(config).consume(closing[config])

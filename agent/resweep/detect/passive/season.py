@@ -1,0 +1,54 @@
+"""The season of every stream at once: a ridge profile of the hour and the weekday, fitted to past blocks.
+
+y(t) = constant + weekday + three daily harmonics, apart for weekdays and weekends, + slow level + rest.
+Residuals of the past are taken with the week (or, in the first fortnight, the day) left out, so that they
+are as wide as those of days to come.
+"""
+
+from __future__ import annotations
+
+from math import pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+DAY = 86_400.0
+WEEK = 7 * DAY
+HARMONICS = 3
+
+
+def design(ts: Array, stage: int) -> Array:
+    """Return the design matrix at unix times; `stage` 0: constant, 1: and the hour, 2: and the weekday."""
+    constant = np.ones((len(ts), 1))
+    if stage == 0:
+        return constant
+    angle = 2 * pi * (ts % DAY)[:, None] / DAY * np.arange(1, HARMONICS + 1)
+    daily = np.hstack([np.sin(angle), np.cos(angle)])
+    if stage == 1:
+        return np.hstack([constant, daily])
+    day = ((ts // DAY).astype(int) + 3) % 7  # Monday 0
+    weekdays = (day[:, None] == np.arange(7)).astype(float)
+    weekend = (day >= 5).astype(float)[:, None]
+    return np.hstack([constant, daily, weekdays, daily * weekend])
+
+
+def fit(x: Array, y: Array, weight: Array, ridge: float = 1.0) -> Array:
+    """Return coefficients (columns of x by streams) by weighted ridge; the constant is not shrunk."""
+    penalty = np.eye(x.shape[1]) * ridge
+    penalty[0, 0] = 1e-9
+    xw = x * weight[:, None]
+    return np.asarray(np.linalg.solve(x.T @ xw + penalty, xw.T @ y), dtype=np.float64)
+
+
+def left_out(ts: Array, x: Array, y: Array, weight: Array, span: float) -> Array:
+    """Return residuals of y, each predicted without its own `span` seconds."""
+    fold = (ts // span).astype(int)
+    out = np.empty_like(y)
+    for f in np.unique(fold):
+        inside = fold == f
+        if inside.all():
+            return np.asarray(y - x @ fit(x, y, weight), dtype=np.float64)
+        beta = fit(x[~inside], y[~inside], weight[~inside])
+        out[inside] = y[inside] - x[inside] @ beta
+    return out
