@@ -6,13 +6,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import create_engine, func, insert, select, text
+from sqlalchemy.pool import NullPool
 
 from resweep.domain.batch import Batch
 from resweep.domain.window import Window
@@ -69,6 +71,33 @@ def test_one_of_four_leads_and_another_after_it(store_url: str, tmp_path: Path, 
     ticks = [tick for _, tick in lines]
     assert ticks == sorted(set(ticks))
     assert len({pid for pid, _ in lines}) == 2
+
+
+def test_threads_of_one_process_take_turns(store: SqlStore) -> None:
+    """Requests, jobs and scrapes meet in one agent."""
+
+    def apply(seq: int) -> bool:
+        one = Window("bot", "aaaaaaaaaaaa", int(NOW // 60), {"retrievals": 1})
+        return store.apply(Batch(writer="w", seq=seq, ts=NOW, windows=[one])) and store.snapshot().complete
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(apply, range(40)))
+    assert [w.get("retrievals") for w in store.windows("bot", 0, 2**40)] == [40]
+
+
+@pytest.mark.integration
+def test_a_lost_session_is_a_lost_lease(postgresql: Callable[[], str]) -> None:
+    """The server ends it, and the leader finds out when it asks."""
+    url = postgresql()
+    with _leases(url, 2) as (one, other):
+        one.acquire()
+        engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+        with engine.connect() as connection:
+            mine = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+            connection.execute(text(mine)).all()
+        assert not one.held
+        assert other.acquire()
+        assert not one.acquire()
 
 
 def test_a_lease_is_held_by_one(store_url: str) -> None:

@@ -80,6 +80,7 @@ class _FileLock:
         self._owner = 0
 
     def acquire(self) -> bool:
+        self.release()
         with translated(str(self._path)):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)

@@ -56,7 +56,7 @@ configs = _table(
     Column("id", _Key, primary_key=True),
     Column("pipeline_id", BigInteger, ForeignKey(pipelines.c.id), nullable=False),
     Column("config", String(64), nullable=False),
-    Column("basis", String(64), nullable=False),
+    Column("basis", String(80), nullable=False),
     Column("document", Text, nullable=False),
     Column("digest", String(80), nullable=False),
     Column("omitted", Text, nullable=False),
@@ -194,7 +194,7 @@ states = _table(
 gauges = _table(
     "gauges",
     Column("metric", String(64), primary_key=True),
-    Column("labels", String(600), primary_key=True),
+    Column("labels", String(2000), primary_key=True),
     Column("value", Float(53), nullable=False),
     Column("measured_at", Float(53), nullable=False),
 )

@@ -66,7 +66,7 @@ def upgrade() -> None:
     op.create_table(
         "resweep_gauges",
         sa.Column("metric", sa.String(64), nullable=False),
-        sa.Column("labels", sa.String(600), nullable=False),
+        sa.Column("labels", sa.String(2000), nullable=False),
         sa.Column("value", sa.Float(53), nullable=False),
         sa.Column("measured_at", sa.Float(53), nullable=False),
         sa.PrimaryKeyConstraint("metric", "labels", name="pk_resweep_gauges"),
@@ -181,7 +181,7 @@ def upgrade() -> None:
         sa.Column("id", _KEY, nullable=False),
         sa.Column("pipeline_id", sa.BigInteger(), nullable=False),
         sa.Column("config", sa.String(64), nullable=False),
-        sa.Column("basis", sa.String(64), nullable=False),
+        sa.Column("basis", sa.String(80), nullable=False),
         sa.Column("document", sa.Text(), nullable=False),
         sa.Column("digest", sa.String(80), nullable=False),
         sa.Column("omitted", sa.Text(), nullable=False),
