@@ -40,6 +40,7 @@ long: $(READY) ## The tests that take minutes
 
 generate: $(READY) ## Write what is generated: docs/metrics.md, docs/alerts.md, the dashboard
 	$(BIN)/python -m resweep_exporters.metrics_page > docs/metrics.md
+	$(BIN)/python .ci/write_alerts_page.py
 	$(BIN)/python rules/dashboards/generate.py
 
 clean: ## Remove what setup and the demo made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -320,7 +321,7 @@ def test_without_settings_the_file_is_empty(render: Render) -> None:
     assert tomllib.loads(render()["ConfigMap"]["data"]["resweep.toml"]) == {}
 
 
-@pytest.mark.parametrize("at", ["agent.token", "webhook.secret", "webhook.token"])
+@pytest.mark.parametrize("at", [one.key for one in known() if one.secret])
 def test_a_secret_in_the_settings_is_refused(at: str, render: Render) -> None:
     """A ConfigMap is no place for it; the message says where it belongs."""
     section, name = at.split(".")
@@ -470,6 +471,18 @@ def test_tests_runbooks_and_scripts_stay_out_of_the_chart(chart: Any) -> None:
         ("rules", "recording"),
     }
     assert not any(name.endswith(".py") for name in names)
+
+
+def test_a_packaged_chart_holds_the_rules_themselves(tmp_path: Path) -> None:
+    """Packaging follows the symlink: what is installed from a registry has no checkout beside it."""
+    archive = helm_python.package(str(CHART), destination=str(tmp_path))
+    with tarfile.open(archive) as packed:
+        names = packed.getnames()
+        text = packed.extractfile("resweep/rules/alerts/resweep.alerts.yaml")
+        assert text is not None
+        assert text.read() == (RULES / "alerts" / "resweep.alerts.yaml").read_bytes()
+    assert "resweep/rules/recording/resweep.rules.yaml" in names
+    assert not any("/ci/" in name or name.endswith(".md") for name in names)
 
 
 # -- the notes
