@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -27,6 +28,23 @@ from resweep.serve.guard import Guard, RateLimit, refusal_object
 
 log = logging.getLogger("resweep.serve")
 
+# Path, method, handler; docs/api.md describes each.
+ROUTES: Mapping[str, Mapping[str, str]] = {
+    "/metrics": {"GET": "metrics"},
+    "/healthz": {"GET": "health"},
+    "/healthz/live": {"GET": "live"},
+    "/healthz/ready": {"GET": "ready"},
+    "/v1/status": {"GET": "status"},
+    "/v1/configs": {"GET": "configs"},
+    "/v1/flags": {"GET": "flags"},
+    "/v1/flags/{key:path}/{action:str}": {"POST": "flag"},
+    "/v1/feedback": {"POST": "feedback"},
+    "/v1/batches": {"POST": "batches"},
+    "/v1/events": {"POST": "events"},
+    "/v1/accept": {"GET": "accepted", "POST": "accept"},
+    "/v1/tuned": {"GET": "accepted", "POST": "push"},
+    "/v1/maintenance": {"GET": "maintenances", "POST": "maintain"},
+}
 GZIP_FROM = 1024  # bytes; smaller answers are not worth packing
 
 
@@ -34,23 +52,9 @@ def app(agent: Agent, token: str) -> Guard:
     """Return the ASGI application of an agent."""
     api = Api(agent)
     routes = [
-        Route("/metrics", api.metrics),
-        Route("/healthz", api.health),
-        Route("/healthz/live", api.live),
-        Route("/healthz/ready", api.ready),
-        Route("/v1/status", api.status),
-        Route("/v1/configs", api.configs),
-        Route("/v1/flags", api.flags),
-        Route("/v1/flags/{key:path}/{action:str}", api.flag, methods=["POST"]),
-        Route("/v1/feedback", api.feedback, methods=["POST"]),
-        Route("/v1/batches", api.batches, methods=["POST"]),
-        Route("/v1/events", api.events, methods=["POST"]),
-        Route("/v1/accept", api.accepted, methods=["GET"]),
-        Route("/v1/accept", api.accept, methods=["POST"]),
-        Route("/v1/tuned", api.accepted, methods=["GET"]),
-        Route("/v1/tuned", api.push, methods=["POST"]),
-        Route("/v1/maintenance", api.maintenances, methods=["GET"]),
-        Route("/v1/maintenance", api.maintain, methods=["POST"]),
+        Route(path, getattr(api, name), methods=[method])
+        for path, calls_of in ROUTES.items()
+        for method, name in calls_of.items()
     ]
     handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _error}
     for kind in (RequestError, ResweepError):

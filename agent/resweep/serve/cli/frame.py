@@ -35,6 +35,9 @@ COMMON_EXITS: Mapping[int, str] = {
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 
+# Of commands that ask an agent, or its store while none runs.
+ACCESS_EXITS: Mapping[int, str] = {5: "an agent leads on the store and does not answer here"}
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 SettingsFile = Annotated[
     str | None, typer.Option("--settings", metavar="FILE", help="Read settings from FILE.")

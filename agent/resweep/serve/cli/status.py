@@ -24,17 +24,28 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    frame.command(app, "status", example="resweep status")(status)
+    frame.command(app, "status", example="resweep status", exits=frame.ACCESS_EXITS)(status)
     flags = frame.group("flags", "List the reasons to doubt a tuned k, and say that they were seen.")
-    frame.command(flags, "list", example="resweep flags list --all --json")(flags_list)
-    frame.command(flags, "ack", example="resweep flags ack KEY --because 'looking into it'")(flags_ack)
-    frame.command(flags, "resolve", example="resweep flags resolve KEY --because 'index restored'")(
-        flags_resolve
+    frame.command(flags, "list", example="resweep flags list --all --json", exits=frame.ACCESS_EXITS)(
+        flags_list
     )
+    frame.command(
+        flags, "ack", example="resweep flags ack KEY --because 'looking into it'", exits=frame.ACCESS_EXITS
+    )(flags_ack)
+    frame.command(
+        flags,
+        "resolve",
+        example="resweep flags resolve KEY --because 'index restored'",
+        exits=frame.ACCESS_EXITS,
+    )(flags_resolve)
     app.add_typer(flags)
     work = frame.group("maintenance", "Announce work on a pipeline: its flags page nobody meanwhile.")
-    frame.command(work, "start", example="resweep maintenance start support-bot --for 2h")(maintenance_start)
-    frame.command(work, "end", example="resweep maintenance end support-bot")(maintenance_end)
+    frame.command(
+        work, "start", example="resweep maintenance start support-bot --for 2h", exits=frame.ACCESS_EXITS
+    )(maintenance_start)
+    frame.command(work, "end", example="resweep maintenance end support-bot", exits=frame.ACCESS_EXITS)(
+        maintenance_end
+    )
     app.add_typer(work)
 
 

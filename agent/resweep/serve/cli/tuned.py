@@ -30,12 +30,17 @@ Lock = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     frame.command(app, "check", example="resweep check rag.yaml", exits=CHECK_EXITS)(check)
-    frame.command(app, "accept", example="resweep accept support-bot --k 8 --because 'sweep of 3 May'")(
-        accept
-    )
+    frame.command(
+        app,
+        "accept",
+        example="resweep accept support-bot --k 8 --because 'sweep of 3 May'",
+        exits=frame.ACCESS_EXITS,
+    )(accept)
     lock = frame.group("lock", "Exchange tuned depths between the store and resweep.lock.")
-    frame.command(lock, "pull", example="resweep lock pull --lock resweep.lock")(lock_pull)
-    frame.command(lock, "push", example="resweep lock push")(lock_push)
+    frame.command(lock, "pull", example="resweep lock pull --lock resweep.lock", exits=frame.ACCESS_EXITS)(
+        lock_pull
+    )
+    frame.command(lock, "push", example="resweep lock push", exits=frame.ACCESS_EXITS)(lock_push)
     app.add_typer(lock)
 
 
