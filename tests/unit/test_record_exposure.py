@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
@@ -48,7 +49,9 @@ def test_series_exist_at_zero_before_the_first_call() -> None:
 
 def test_created_three_times_in_one_process() -> None:
     """No exception, each name once, the total is 15, and the default registry has them."""
-    watched = [resweep.watch(lambda query: ["a"], sink="none", pipeline=name) for name in ("a", "b")]
+    watched: list[Any] = [
+        resweep.watch(lambda query: ["a"], sink="none", pipeline=name) for name in ("a", "b")
+    ]
     importlib.reload(importlib.import_module("resweep.record.process"))
     importlib.reload(importlib.import_module("resweep.record.api"))
     importlib.reload(resweep)
@@ -95,7 +98,7 @@ def test_beside_an_agent_a_process_shows_its_own_health_alone() -> None:
     """With a sink the traffic is the agent's to show."""
     registry = CollectorRegistry()
     with resweep.testing.capture() as sink:
-        retrieve = resweep.watch(lambda query: ["a"], sink=sink, registry=registry)
+        retrieve: Any = resweep.watch(lambda query: ["a"], sink=sink, registry=registry)
         retrieve("q")
         found = page(registry)
     assert found["resweep_process_calls_total"] == 1.0
@@ -121,7 +124,7 @@ def test_overflow_keeps_every_counter_exact() -> None:
     n = 0
 
     def retrieve(query: str, k: int = 4) -> list[str] | None:
-        return [None, [], ["a"], ["a"] * 4][n % 4]  # type: ignore[return-value]
+        return [None, [], ["a"], ["a"] * 4][n % 4]
 
     retrieve = resweep.watch(retrieve, sink="none", registry=registry, config={"context_k": 4})
     (recorder,) = recorders().values()

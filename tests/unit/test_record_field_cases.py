@@ -66,7 +66,7 @@ def test_a_filter_starves_its_own_group_alone(sink: MemorySink) -> None:
 
 def test_filter_values_are_veiled_where_content_is_off(sink: MemorySink) -> None:
     """A tenant's name is no number; equal names stay equal."""
-    search = resweep.watch(lambda q, where=None: ["x"], sink=sink)
+    search: Any = resweep.watch(lambda q, where=None: ["x"], sink=sink)
     search("a", where={"tenant": "acme"})
     search("b", where={"tenant": "acme"})
     one, two = (event.filters for event in sink.events)
@@ -235,7 +235,7 @@ def test_what_a_retriever_notes_while_it_runs_is_kept(sink: MemorySink) -> None:
 
 def test_late_double_and_reversed_feedback(sink: MemorySink) -> None:
     """Each word of a rater goes on as it came, with an id that a retry repeats."""
-    retrieve = resweep.watch(lambda query: ["a"], sink=sink)
+    retrieve: Any = resweep.watch(lambda query: ["a"], sink=sink)
     retrieve("q")
     event_id = resweep.current_event_id()
     for kind in ("positive", "negative", "negative"):
@@ -293,7 +293,9 @@ def test_a_redaction_that_fails_drops_the_text_alone(sink: MemorySink) -> None:
             raise ValueError(text)
         return text.replace("Ada", "NAME")
 
-    retrieve = resweep.watch(lambda query: ["of Ada", "a card"], sink=sink, capture="text", redact=redact)
+    retrieve: Any = resweep.watch(
+        lambda query: ["of Ada", "a card"], sink=sink, capture="text", redact=redact
+    )
     retrieve("Ada asks")
     (event,) = sink.events
     assert event.query == "NAME asks"

@@ -140,7 +140,7 @@ def test_a_function_that_the_object_carries_itself_is_watched(sink: MemorySink) 
         def __init__(self) -> None:
             self.search = lambda query: ["a", "b"]
 
-    patched = resweep.watch(Patched(), sink=sink)
+    patched: Any = resweep.watch(Patched(), sink=sink)
     assert patched.search("q") == ["a", "b"]
     resweep.unwatch(patched).search("q")
     assert [event.returned for event in sink.events] == [2]

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,7 +156,7 @@ def test_without_a_writable_folder_the_service_goes_on(
     (tmp_path / "file").write_text("")
     for name in ("RESWEEP_HOME", "XDG_STATE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / "file"))
-    retrieve = resweep.watch(lambda query: ["a"], pipeline="nowhere")
+    retrieve: Any = resweep.watch(lambda query: ["a"], pipeline="nowhere")
     assert [retrieve("q") for _ in range(3)] == [["a"]] * 3
     said = [record.getMessage() for record in caplog.records if "RESWEEP_SINK" in record.getMessage()]
     assert len(said) == 1

@@ -60,7 +60,7 @@ def test_the_result_itself_comes_back(sink: MemorySink) -> None:
 
 def test_a_result_changed_by_its_caller_is_recorded_as_it_was(sink: MemorySink) -> None:
     """Clearing the list right after the call changes no record."""
-    wrapped = resweep.watch(lambda query: ["a", "b"], sink=sink)
+    wrapped: Any = resweep.watch(lambda query: ["a", "b"], sink=sink)
     wrapped("q").clear()
     assert sink.events[0].returned == 2
 
@@ -101,7 +101,7 @@ async def test_an_awaitable_out_of_a_plain_function_is_recorded(sink: MemorySink
     """A lambda around a coroutine function is wrapped just as well, and a future too."""
     loop = asyncio.get_running_loop()
     resweep_futures = loop.create_future()
-    wrapped = resweep.watch(lambda query: coroutine(query), sink=sink)
+    wrapped: Any = resweep.watch(lambda query: coroutine(query), sink=sink)
     future = resweep.watch(lambda query: resweep_futures, sink=sink)("q")
     resweep_futures.set_result(["a"])
     assert await wrapped("q") == ["a", "b"]
@@ -219,12 +219,12 @@ def test_a_retriever_that_calls_itself_counts_once(sink: MemorySink) -> None:
 
 def test_two_watched_retrievers_inside_one_another_count_each(sink: MemorySink) -> None:
     """The inner one has its own pipeline and count; the id in the outer one's code is the outer one's."""
-    inner = resweep.watch(lambda query: ["a"], sink=sink, pipeline="inner")
+    inner: Any = resweep.watch(lambda query: ["a"], sink=sink, pipeline="inner")
     ids = []
 
     def outer(query: str) -> list[str]:
         ids.append(resweep.current_event_id())
-        found = inner(query)
+        found: list[str] = inner(query)
         ids.append(resweep.current_event_id())
         return found
 

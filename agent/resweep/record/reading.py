@@ -189,6 +189,9 @@ def _from_row(row: Any, depth: int) -> Reading:
         if isinstance(inner, str) and len(inner) <= 128 and not any(c.isspace() for c in inner):
             return Reading(id=inner, score=score)
         return _read(inner, depth + 1)._replace(score=score) if depth < _DEEPEST else _BLANK
+    if row and not isinstance(row[0], str | bytes | int | float | None) and depth < _DEEPEST:
+        scored = next((value for value in row[1:] if isinstance(value, int | float)), None)
+        return _read(row[0], depth + 1)._replace(score=scored)
     texts = [value for value in row if isinstance(value, str)]
     floats = [value for value in row if isinstance(value, float)]
     metadata = next((value for value in row if isinstance(value, Mapping)), None)

@@ -84,7 +84,7 @@ class LangChain(Adapter):
         if store is not None:
             tap(store, dict.fromkeys(_SCORED, scored), watch)
         elif _is(obj, "VectorStore"):
-            tap(obj, dict.fromkeys(_SCORED[-1:], scored), watch)
+            tap(obj, dict.fromkeys(_SCORED, scored), watch)
 
 
 def _is(obj: Any, name: str) -> bool:
