@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.clock import VirtualClock
 from resweep.domain.event import ErrorInfo, Feedback, Hit, RetrievalEvent
 from resweep.domain.window import Window
+from resweep.store import open_store
 from resweep.store.sql import SqlStore
 
 NOW = 1_796_000_000.0
@@ -87,6 +89,16 @@ def test_a_user_can_be_forgotten(store: SqlStore, post: Post) -> None:
     assert store.feedback_of("full") == []
     assert store.delete_events(["e1"]) == 1
     assert [w.get("retrievals") for w in store.windows("bot", 0, 2**40)] == [2]
+
+
+def test_what_was_deleted_is_in_no_file(tmp_path: Path, clock: VirtualClock, post: Post) -> None:
+    """Neither in the database nor in its log, while the store is open."""
+    store = open_store(str(tmp_path / "resweep.db"), clock=clock)
+    post(store, events=[FULL, event()])
+    assert any(b"refunds take" in path.read_bytes() for path in tmp_path.iterdir())
+    store.delete_user("u7")
+    assert not any(b"refunds take" in path.read_bytes() for path in tmp_path.iterdir())
+    store.close()
 
 
 def test_configs_are_kept_with_their_history(store: SqlStore, post: Post, clock: VirtualClock) -> None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from resweep.domain.batch import Batch, ConfigRecord
@@ -38,6 +38,12 @@ class Store(Protocol):
     def windows(self, pipeline: str, since_minute: int, until_minute: int) -> Sequence[Window]:
         """Return the minute windows in [since, until), by minute then config."""
 
+    def hours(self, pipeline: str, since_minute: int, until_minute: int) -> Sequence[Window]:
+        """Return the windows of hours that begin in [since, until) unix minutes; `minute` is the first."""
+
+    def days(self, pipeline: str, since_minute: int, until_minute: int) -> Sequence[Window]:
+        """Return the windows of UTC days that begin in [since, until) unix minutes; `minute` is the first."""
+
     def pipelines(self) -> Sequence[str]:
         """Return the names of the pipelines ever seen, sorted."""
 
@@ -64,6 +70,20 @@ class Store(Protocol):
 
     def verdicts(self, pipeline: str | None = None) -> Sequence[Verdict]:
         """Return the last verdict of each (pipeline, basis)."""
+
+    def state(self, name: str) -> bytes | None:
+        """Return what a part of resweep saved under a name."""
+
+    def save_state(self, name: str, value: bytes) -> None:
+        """Save what a part of resweep has to know after a restart, in place of what it saved before."""
+
+    def in_maintenance(self, now: float) -> set[str]:
+        """Return the pipelines under announced work at a unix time."""
+
+    def set_gauges(
+        self, metric: str, values: Mapping[tuple[str, ...], float], *, replace: bool = False
+    ) -> None:
+        """Note measured values of a gauge by its label values; `replace` ends the series not given."""
 
     def snapshot(self) -> Snapshot:
         """Return the numbers to expose."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,6 +97,13 @@ class Database:
         connection = self.engine.connect()
         return connection if self.sqlite else connection.execution_options(isolation_level=isolation)
 
+    def forget(self) -> None:
+        """Let no copy of what was deleted remain in the write-ahead log; readers may put it off."""
+        if not self.sqlite:
+            return  # rows are out of sight at once; the server's own vacuum removes them
+        with translated(self.where), closing(self.engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -117,6 +124,7 @@ def _pragmas(settings: StoreSettings) -> Any:
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA secure_delete = ON")  # a deleted query text is gone from the file, too
         if settings.max_bytes is not None:
             cursor.execute(f"PRAGMA max_page_count = {max(1, settings.max_bytes // _PAGE)}")
         cursor.close()

@@ -97,18 +97,24 @@ class EventsPart(Part):
     def delete_events(self, event_ids: Sequence[str]) -> int:
         """Remove events and what was said of them; counts stay. Return how many events went."""
         with self._db.write() as connection:
-            return _delete(connection, event_ids)
+            removed = _delete(connection, event_ids)
+        self._db.forget()
+        return removed
 
     def delete_user(self, user_key: str) -> int:
         """Remove the events of one user and what was said of them; counts stay. Return how many went."""
         query = select(events.c.id).where(events.c.user_key == user_key)
         with self._db.write() as connection:
-            return _delete(connection, connection.execute(query).scalars().all())
+            removed = _delete(connection, connection.execute(query).scalars().all())
+        self._db.forget()
+        return removed
 
     def delete_rater(self, rater: str) -> int:
         """Remove everything one rater said; counts stay. Return how many words went."""
         with self._db.write() as connection:
-            return connection.execute(delete(feedback).where(feedback.c.rater == rater)).rowcount
+            removed = connection.execute(delete(feedback).where(feedback.c.rater == rater)).rowcount
+        self._db.forget()
+        return removed
 
     def _events(self, condition: ColumnElement[bool]) -> Sequence[RetrievalEvent]:
         query = (

@@ -87,7 +87,7 @@ class SqlStore(
         """Retire silent configs and remove what is past its retention."""
         now, keep = self._clock.now(), self._settings
         with self._db.write() as connection:
-            return Swept(
+            swept = Swept(
                 configs_retired=configs.retire(connection, now, keep),
                 windows=_drop_windows(connection, MINUTE, now - keep.minutes_days * DAY)
                 + _drop_windows(connection, HOUR, now - keep.hours_days * DAY),
@@ -96,6 +96,9 @@ class SqlStore(
                 writers=ledger.forget(connection, now - keep.writers_days * DAY),
                 deliveries=drop_delivered(connection, now - keep.outbox_days * DAY),
             )
+        if swept.events:
+            self._db.forget()
+        return swept
 
 
 def _sightings(batch: Batch) -> dict[configs.Key, configs.Sighting]:
