@@ -148,9 +148,8 @@ def test_one_bad_id_refuses_one_span() -> None:
     hexed, raw = "0AF7651916cd43dd8448eb211c80319C", bytes.fromhex("0af7651916cd43dd8448eb211c80319c")
     based = base64.b64encode(raw).decode()
     based_span = base64.b64encode(bytes.fromhex("b7ad6b7169203331")).decode()
-    spans = [
-        span({**OPENINFERENCE, **documents(1)}, traceId=hexed, startTimeUnixNano=START) for _ in range(50)
-    ]
+    said = {**OPENINFERENCE, **documents(1)}
+    spans = [span(said, traceId=hexed, startTimeUnixNano=START) for _ in range(50)]
     spans += [span(said, traceId=based, spanId=based_span) for _ in range(49)]
     spans.append(span(OPENINFERENCE, traceId="zz"))
     traces = as_json(*spans)

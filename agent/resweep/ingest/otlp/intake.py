@@ -41,7 +41,7 @@ def read_traces(
     is applied once. Raises InputError for a body that is no trace request at all.
     """
     refused: list[str] = []
-    spans = list(_usable(_decoded(body, encoding), refused))
+    spans = list(_usable(_decoded(body, encoding, content=content), refused))
     result = mapped(spans, configs, content=content)
     batch = Batch(writer=f"otlp-{hashlib.sha256(body).hexdigest()[:40]}", seq=0, ts=now)
     windows: dict[tuple[str, str, int], Window] = {}
@@ -55,8 +55,9 @@ def read_traces(
     return Traces(batch=batch, mapped=result, spans=len(spans), refused=tuple(refused))
 
 
-def _decoded(body: bytes, encoding: Encoding) -> Iterable[Span | InputError]:
-    return protobuf.spans(body) if encoding == "protobuf" else jsonbody.spans(body)
+def _decoded(body: bytes, encoding: Encoding, *, content: bool) -> Iterable[Span | InputError]:
+    read = protobuf.spans if encoding == "protobuf" else jsonbody.spans
+    return read(body, content=content)
 
 
 def _usable(spans: Iterable[Span | InputError], refused: list[str]) -> Iterator[Span]:

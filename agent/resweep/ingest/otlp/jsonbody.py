@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from resweep.domain.errors import InputError
-from resweep.ingest.otlp.names import FIELDS, SLOTS, listed, slot
+from resweep.ingest.otlp.hits import from_attributes
+from resweep.ingest.otlp.names import FIELDS
 from resweep.ingest.otlp.span import Span
 
 NANO = 1e-9
 ERROR_CODES = (2, "2", "STATUS_CODE_ERROR")
 
 
-def spans(body: bytes) -> Iterator[Span | InputError]:
+def spans(body: bytes, *, content: bool) -> Iterator[Span | InputError]:
     """Yield the spans of a request, an InputError for each that cannot be used.
 
     Raises InputError for a body that is none.
@@ -35,12 +36,12 @@ def spans(body: bytes) -> Iterator[Span | InputError]:
         service = _service(resource)
         for scope in _list(resource, "scopeSpans", "scope_spans"):
             for raw in _list(scope, "spans"):
-                yield _guarded(raw, service)
+                yield _guarded(raw, service, content=content)
 
 
-def _guarded(raw: object, service: str) -> Span | InputError:
+def _guarded(raw: object, service: str, *, content: bool) -> Span | InputError:
     try:
-        return _span(raw, service)
+        return _span(raw, service, content=content)
     except InputError as error:
         return error
 
@@ -64,7 +65,7 @@ def _service(resource: object) -> str:
     return ""
 
 
-def _span(raw: object, service: str) -> Span:
+def _span(raw: object, service: str, *, content: bool) -> Span:
     if not isinstance(raw, dict):
         raise InputError(f"expected a span to be an object; got {type(raw).__name__}")
     status = raw.get("status")
@@ -79,31 +80,26 @@ def _span(raw: object, service: str) -> Span:
         _integer(_get(raw, "droppedAttributesCount", "dropped_attributes_count")),
         isinstance(status, dict) and status.get("code") in ERROR_CODES,
     )
-    _attributes(span, _list(raw, "attributes"))
+    attributes = dict(_attributes(raw))
+    _fields(span, attributes)
+    span.listed = from_attributes(set(attributes), attributes.get, content=content)
     for event in _list(raw, "events"):
         if isinstance(event, dict) and event.get("name") == "exception":
-            _attributes(span, _list(event, "attributes"))
+            _fields(span, dict(_attributes(event)))
     return span
 
 
-def _attributes(span: Span, attributes: list[Any]) -> None:
-    for attribute in attributes:
+def _attributes(raw: object) -> Iterator[tuple[str, object]]:
+    for attribute in _list(raw, "attributes"):
         key = attribute.get("key") if isinstance(attribute, dict) else None
-        if not isinstance(key, str):
-            continue
-        name = FIELDS.get(key)
-        if name is not None:
-            span.fields[name] = value(attribute.get("value"))
-            continue
-        if not listed(key):
-            continue
-        place = SLOTS.get(key) or slot(key)
-        if place is None:
-            span.malformed += 1
-            continue
-        which, index, part = place
-        documents = span.hits if which == "hits" else span.candidates
-        documents.setdefault(index, [None, None, None, None])[part] = value(attribute.get("value"))
+        if isinstance(key, str):
+            yield key, value(attribute.get("value"))
+
+
+def _fields(span: Span, attributes: dict[str, object]) -> None:
+    for key, name in FIELDS.items():
+        if key in attributes:
+            span.fields[name] = attributes[key]
 
 
 def hex_id(raw: object, size: int, name: str) -> str:

@@ -6,7 +6,7 @@ OpenInference (`retrieval.documents.N.document.*`), OpenLLMetry (`traceloop.*`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 MAPPING_VERSION = "resweep.otlp/1"
 
@@ -50,19 +50,15 @@ LISTS: Mapping[str, str] = {
     "reranker.output_documents.": "hits",
     "reranker.input_documents.": "candidates",
 }
-PARTS: Mapping[str, int] = {"id": 0, "score": 1, "metadata": 2, "content": 3}
-ID, SCORE, METADATA, CONTENT = range(4)
-INDEX_READY = 256  # indices whose names are in the table; later ones are taken apart when they come
+PARTS = ("id", "score", "metadata", "content")
+INDEX_READY = 128  # indices whose names are made ahead; later ones are taken apart when they come
 INDEX_MAX = 10_000
 
-Slot = tuple[str, int, int]  # list, index, part
-
-SLOTS: Mapping[str, Slot] = {
-    f"{prefix}{index}.document.{part}": (name, index, place)
-    for prefix, name in LISTS.items()
-    for index in range(INDEX_READY)
-    for part, place in PARTS.items()
-}
+# the four names of each ready index, of the family that holds what was returned
+RETRIEVED: Sequence[tuple[str, ...]] = tuple(
+    tuple(f"retrieval.documents.{index}.document.{part}" for part in PARTS) for index in range(INDEX_READY)
+)
+READY = frozenset(name for names in RETRIEVED for name in names)
 
 RETRIEVAL_KINDS = ("retriever", "retrieval", "vector_db_retrieve")
 RERANK_KINDS = ("reranker", "rerank")
@@ -77,15 +73,15 @@ SPAN_NAMES = (
 )
 
 
-def slot(key: str) -> Slot | None:
-    """Return the slot of a key the table does not hold; None for a malformed one of a list's family."""
+def place_of(key: str) -> tuple[str, int, int] | None:
+    """Return list, index and part that a key of a list names; None for a malformed one."""
     for prefix, name in LISTS.items():
         if not key.startswith(prefix):
             continue
         index, _, rest = key[len(prefix) :].partition(".")
-        part = PARTS.get(rest.removeprefix("document."))
-        if part is not None and index.isascii() and index.isdigit() and int(index) <= INDEX_MAX:
-            return (name, int(index), part)
+        part = rest.removeprefix("document.")
+        if part in PARTS and index.isascii() and index.isdigit() and int(index) <= INDEX_MAX:
+            return (name, int(index), PARTS.index(part))
     return None
 
 
