@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,13 +64,25 @@ class Seen:
 
 def look(retriever: Any, question: str | None = None) -> Seen:
     """Return what recording sees of a retriever, and of its answer to a question. Nothing is kept."""
-    with capture() as sink:
+    with _quiet(), capture() as sink:
         watched = resweep.watch(retriever, pipeline="doctor", sink=sink, capture="text")
         try:
             answer, error = (None, None) if question is None else _ask(watched, question)
             return Seen(config=_config(sink, retriever), event=_event(sink), error=error, answer=answer)
         finally:
             resweep.unwatch(watched)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the advice back that `watch` gives to a service."""
+    log = logging.getLogger("resweep")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _ask(watched: Any, question: str) -> tuple[object, str | None]:
