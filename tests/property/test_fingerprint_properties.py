@@ -16,6 +16,9 @@ from resweep.domain.diff import diff
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.scrub import scrub
 
+STEADY = settings(deadline=None, max_examples=60)  # a slow machine is no failure
+THOROUGH = settings(deadline=None, max_examples=300)
+
 # Names that the rules know for each effect, and some that they do not.
 NAMES = st.sampled_from(
     [
@@ -68,12 +71,14 @@ def shuffled(value: Any, rng: random.Random) -> Any:
     return value
 
 
+@STEADY
 @given(CONFIGS, st.randoms(use_true_random=False))
 def test_order_and_kind_of_container_do_not_count(config: dict[str, Any], rng: random.Random) -> None:
     """Key order, tuple or list, 1 or 1.0: one identity."""
     assert fingerprint(shuffled(config, rng)) == fingerprint(config)
 
 
+@STEADY
 @given(st.sets(st.one_of(st.integers(-50, 50), PLAIN_KEYS)), st.randoms(use_true_random=False))
 def test_the_order_of_a_set_does_not_count(members: set[Any], rng: random.Random) -> None:
     """A set built in another order is the same set."""
@@ -82,12 +87,14 @@ def test_the_order_of_a_set_does_not_count(members: set[Any], rng: random.Random
     assert fingerprint({"x": set(listed)}) == fingerprint({"x": frozenset(members)})
 
 
+@STEADY
 @given(st.sets(st.integers(-99, 99)), st.sets(PLAIN_KEYS))
 def test_a_set_equals_the_list_that_sorting_gives(numbers: set[int], words: set[str]) -> None:
     """So that a file without sets can say the same."""
     assert fingerprint({"n": numbers, "w": words}) == fingerprint({"n": sorted(numbers), "w": sorted(words)})
 
 
+@STEADY
 @given(
     st.lists(st.integers(), unique=True, min_size=2, max_size=5).map(lambda items: [x % 1000 for x in items])
 )
@@ -97,6 +104,7 @@ def test_the_order_of_a_list_counts(items: list[int]) -> None:
     assert (fingerprint({"x": items}) == fingerprint({"x": items[::-1]})) is same
 
 
+@STEADY
 @given(CONFIGS)
 def test_a_document_has_the_identity_of_its_config(config: dict[str, Any]) -> None:
     """Through JSON and through YAML."""
@@ -107,20 +115,22 @@ def test_a_document_has_the_identity_of_its_config(config: dict[str, Any]) -> No
         assert again.document == first.document
 
 
+@STEADY
 @given(CONFIGS)
 def test_lenient_reading_of_plain_data_is_strict_reading(config: dict[str, Any]) -> None:
     """`check` on a file and `watch` in a service agree."""
     assert fingerprint(config, strict=False) == fingerprint(config)
 
 
+@STEADY
 @given(CONFIGS)
 def test_nulls_equal_what_is_absent(config: dict[str, Any]) -> None:
     """A key without a value is no key."""
     assert fingerprint({**config, "nothing": None}) == fingerprint(config)
 
 
+@THOROUGH
 @given(RAG_CONFIGS, RAG_CONFIGS)
-@settings(max_examples=400)
 def test_changes_and_hashes_agree(old: dict[str, Any], new: dict[str, Any]) -> None:
     """A basis differs exactly where a change invalidates; a config where one does or is a depth."""
     before, after = fingerprint(old), fingerprint(new)
@@ -129,6 +139,7 @@ def test_changes_and_hashes_agree(old: dict[str, Any], new: dict[str, Any]) -> N
     assert (before.config_digest != after.config_digest) == bool(effects & {"invalidates", "depth"})
 
 
+@STEADY
 @given(RAG_CONFIGS, RAG_CONFIGS)
 def test_a_change_back_names_the_same_paths(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Before and after swapped, the same paths, effects and components."""
@@ -139,6 +150,7 @@ def test_a_change_back_names_the_same_paths(old: dict[str, Any], new: dict[str, 
     ]
 
 
+@STEADY
 @given(CONFIGS)
 def test_canonical_bytes_are_json_and_canonical_again(config: dict[str, Any]) -> None:
     """Read by any JSON reader, written again, they are the same bytes."""
@@ -146,12 +158,14 @@ def test_canonical_bytes_are_json_and_canonical_again(config: dict[str, Any]) ->
     assert jcs(json.loads(written, parse_int=float)) == written
 
 
+@STEADY
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_reads_back(value: float) -> None:
     """The shortest digits are those of the very double."""
     assert float(number(value)) == value
 
 
+@STEADY
 @given(WORDS)
 def test_normal_forms_are_stable(text: str) -> None:
     """Text in normal form stays as it is, and the parts join to the whole."""
@@ -199,20 +213,22 @@ SECRETISH = st.lists(
 ).map("".join)
 
 
+@THOROUGH
 @given(SECRETISH)
-@settings(max_examples=400)
 def test_text_once_cleaned_is_clean(text: str) -> None:
     """Cleaning again changes nothing: a stored document is never taken apart further."""
     clean = scrub(text)
     assert clean is None or scrub(clean) == clean
 
 
+@STEADY
 @given(st.text("0123456789abcdef", min_size=6, max_size=64))
 def test_bare_hex_is_never_taken_for_a_secret(text: str) -> None:
     """It may be a revision."""
     assert fingerprint({"revision": text, "x": [text]}).document == {"revision": text, "x": [text]}
 
 
+@STEADY
 @given(
     st.text("abcdefABCDEF0123456789_-", min_size=8, max_size=40),
     st.text("abcdef0123456789", min_size=8, max_size=20),
@@ -232,6 +248,7 @@ def test_rotating_a_credential_changes_nothing(one: str, two: str) -> None:
     assert one not in json.dumps(fingerprint(config(one)).document)
 
 
+@STEADY
 @given(st.lists(st.one_of(WORDS, st.integers(0, 99)), max_size=5).map(tuple))
 def test_a_written_path_reads_back(path: paths.Path) -> None:
     """Whatever the keys are."""

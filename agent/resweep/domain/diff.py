@@ -129,10 +129,13 @@ class _Diff:
     def _effect(self, before: Value, after: Value, path: Path) -> PathEffect:
         """Return the effect of what differs; for a container that may be the effect of something in it."""
         effect = self._weight(before, after, path)
-        places = [path, *(leaf for value in (before, after) for leaf, _ in _leaves(value, path))]
-        effects = (self._rules.effect_of(place) for place in places)
+        own = self._rules.effect_of(path)
+        if own.effect == effect:
+            return own
+        leaves = (leaf for value in (before, after) for leaf, _ in _leaves(value, path))
+        within = [found for found in map(self._rules.effect_of, leaves) if found.effect == effect]
         unknown = PathEffect(effect=effect, component="unknown", peak="unknown", because=UNKNOWN_PATH.because)
-        return next((found for found in effects if found.effect == effect), unknown)
+        return min(within, key=lambda found: _IMPORTANCE.index(found.component), default=unknown)
 
     def _weight(self, before: Value, after: Value, path: Path) -> Effect:
         if not _same(self._kept(before, path, IN_BASIS), self._kept(after, path, IN_BASIS)):

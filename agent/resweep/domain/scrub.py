@@ -15,6 +15,7 @@ from resweep.domain.secrets import MASK, hides, names_a_secret
 
 _SHORTEST = 6  # characters of the shortest text that can hold a credential with its prefix
 _LONG = 16
+_PASSES = 2
 
 # The model or the language called `sk-...` must not vanish for looking like a key.
 _MODEL_NAMES = ("model", "modelname", "modelid", "revision", "language", "lang", "locale", "tokenizer")
@@ -86,14 +87,18 @@ def scrub(text: str, name: str = "") -> str | None:
     """
     if len(text) < _SHORTEST:
         return text
-    clean = text
-    for step in _STEPS:
-        clean = step(clean)
-    if not _names_a_model(name):
-        clean = _SK.sub(MASK, clean)
+    clean = _once(text, name)
     if clean == text:
         return text
+    for _ in range(_PASSES):  # what one step leaves may be read otherwise by an earlier one
+        clean = _once(clean, name)
     return None if _ONLY_MASKS.fullmatch(clean) else clean
+
+
+def _once(text: str, name: str) -> str:
+    for step in _STEPS:
+        text = step(text)
+    return text if _names_a_model(name) else _SK.sub(MASK, text)
 
 
 def _names_a_model(name: str) -> bool:
