@@ -1,0 +1,52 @@
+"""Files that ship with resweep: rules, alerts and dashboards, in a wheel or in a checkout."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from resweep.domain.errors import InputError
+from resweep.domain.invalidation import InvalidationRules
+
+_LARGEST = 4_000_000  # bytes of a rules file
+
+
+def rules_dir() -> Traversable:
+    """Return the folder of rules: `invalidation.yaml`, `alerts/`, `recording/`, `runbooks/`, `dashboards/`.
+
+    Raises `FileNotFoundError` where they are not installed.
+    """
+    shipped = files("resweep") / "rules"
+    if shipped.is_dir():
+        return shipped
+    checkout = Path(__file__).resolve().parents[2] / "rules"
+    if checkout.is_dir():
+        return checkout
+    raise FileNotFoundError("the rules that ship with resweep were expected beside it; install it anew")
+
+
+def invalidation_rules(own: Path | None = None) -> InvalidationRules:
+    """Return the shipped rules, with those of a user's file before them.
+
+    Raises `InputError` for a file that cannot be read or does not say what it must.
+    """
+    default = InvalidationRules.load_default()
+    if own is None:
+        return default
+    return default.merged(InvalidationRules.from_mapping(read_yaml(own), str(own)))
+
+
+def read_yaml(path: Path | Traversable) -> object:
+    """Return what a YAML file holds, in plain data only. Raises `InputError` with file, line and reason."""
+    import yaml  # a service that only records never needs it
+
+    try:
+        text = path.read_bytes()
+        if len(text) > _LARGEST:
+            raise InputError(f"{path}: at most {_LARGEST} bytes were expected, {len(text)} came")
+        return yaml.safe_load(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: YAML was expected: {' '.join(str(error).split())}") from None
