@@ -26,9 +26,7 @@ def mean_tokens(evidence: Evidence, run: Run, kept: IntArray) -> float | None:
     present = np.array([ranked is not None for ranked in run.lists], dtype=bool)
     if run.spent is None or not present.any():
         return None
-    pairs = zip(run.spent, kept.tolist(), strict=True)
-    totals = np.array([spent[min(k, len(spent) - 1)] for spent, k in pairs], dtype=np.float64)
-    return weighted_mean(totals[present], evidence.weights[present])
+    return weighted_mean(run.spent.of(kept)[present], evidence.weights[present])
 
 
 def cell_cost(evidence: Evidence, cell: Cell, settings: SweepSettings) -> CellCost:

@@ -21,6 +21,8 @@ from resweep.sweep.settings import SweepSettings
 from resweep.sweep.slices import Slice, slices_of
 from resweep.sweep.views import rule_views, token_views
 
+MOST_BUDGETS = 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
@@ -130,7 +132,8 @@ def _shown(slices: Sequence[Slice], tune: Evidence, settings: SweepSettings) -> 
 
 
 def _budgets(tune: Evidence, settings: SweepSettings) -> list[float]:
-    """Return the mean tokens of each depth of the deepest run: the fixed-token view at equal cost."""
+    """Return the mean tokens of ten depths at most of the deepest run: the view at equal cost."""
     deepest = max(tune.runs)
-    costs = [cell_cost(tune, cell, settings) for cell in tune.cells if cell.candidate_k == deepest]
+    cells = [cell for cell in tune.cells if cell.candidate_k == deepest]
+    costs = [cell_cost(tune, cell, settings) for cell in cells[:: -(-len(cells) // MOST_BUDGETS) or 1]]
     return [cost.prompt_tokens for cost in costs if cost.prompt_tokens]

@@ -18,7 +18,6 @@ from resweep.domain.estimate import Estimate, estimate
 from resweep.domain.measures import (
     MEASURES,
     FloatArray,
-    IntArray,
     RankTable,
     check_depths,
     duplicate_source_rate,
@@ -28,6 +27,7 @@ from resweep.domain.measures import (
 )
 from resweep.sweep.lists import Case, Lists, RankedList, Split
 from resweep.sweep.matching import Matched, match
+from resweep.sweep.tokens import Spent, spent_tokens
 
 CellState = Literal["measured", "unreachable", "impossible"]
 # The answer side: measured by a generator and a judge, these can turn over with depth.
@@ -73,15 +73,14 @@ class Roll:
 class Run:
     """One recorded run over the measured cases: lists (None: missing), their matching and the ranks.
 
-    `spent[i][k]` is the tokens of the first k passages of case i, copies included, for they are sent; None
-    where the tokens of any passage are unknown.
+    `spent` is None where the tokens of any passage are unknown.
     """
 
     candidate_k: int
     lists: tuple[RankedList | None, ...]
     matched: tuple[Matched, ...]
     table: RankTable
-    spent: tuple[IntArray, ...] | None
+    spent: Spent | None
 
     @property
     def longest(self) -> int:
@@ -152,9 +151,10 @@ def gather(
     depths = check_depths(ks).tolist()
     if not runs:
         raise UsageError("expected at least one recorded run, got none")
+    longest = {depth: _longest(lists, cases) if reach else depths[-1] for depth, lists in runs.items()}
     status = {
-        Cell(candidate_k, k): _status(candidate_k, k, _longest(lists, cases) if reach else k, grid)
-        for candidate_k, lists in sorted(runs.items())
+        Cell(candidate_k, k): _status(candidate_k, k, longest[candidate_k], grid)
+        for candidate_k in sorted(runs)
         for k in depths
     }
     cells = tuple(cell for cell, one in status.items() if one.state == "measured")
@@ -220,19 +220,7 @@ def _run(candidate_k: int, cases: Sequence[Case], lists: Lists, passage_tokens: 
         [m.ranking if one is not None else None for m, one in zip(matched, ranked, strict=True)],
         [m.judgments for m in matched],
     )
-    return Run(candidate_k, ranked, matched, table, _spent(ranked, passage_tokens))
-
-
-def _spent(lists: Sequence[RankedList | None], default: int | None) -> tuple[IntArray, ...] | None:
-    spent = []
-    for ranked in lists:
-        ids, known = (ranked.ids, ranked.tokens) if ranked is not None else ((), ())
-        sizes = [default if size is None else size for size in known or (None,) * len(ids)]
-        stated = [size for size in sizes if size is not None]
-        if len(stated) < len(sizes):
-            return None
-        spent.append(np.cumsum([0, *stated], dtype=np.int64))
-    return tuple(spent)
+    return Run(candidate_k, ranked, matched, table, spent_tokens(ranked, passage_tokens))
 
 
 def _values(

@@ -30,6 +30,8 @@ def language(query: str) -> str:
 
 
 def _script(text: str) -> str:
+    if text.isascii():
+        return "latin" if any(letter.isalpha() for letter in text) else "none"
     names = (unicodedata.name(letter, "") for letter in text if letter.isalpha())
     counts = Counter(name.split()[0].lower() for name in names if name)
     return counts.most_common(1)[0][0] if counts else "none"

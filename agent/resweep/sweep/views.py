@@ -18,7 +18,6 @@ from resweep.domain.measures import FloatArray, IntArray, measure_at
 from resweep.domain.resample import Comparison, compare
 from resweep.sweep.costs import mean_tokens
 from resweep.sweep.evidence import Cell, Evidence
-from resweep.sweep.lists import RankedList
 from resweep.sweep.rules import END, Rule, Stop, distances
 from resweep.sweep.settings import SweepSettings
 from resweep.sweep.slices import Slice
@@ -68,47 +67,43 @@ def rule_views(evidence: Evidence, settings: SweepSettings, slices: Sequence[Sli
     """Return a view per adaptive rule of the settings, over the deepest run."""
     if not settings.rules or not len(evidence.cases):
         return []
-    lists = _lists(evidence)
+    lists = evidence.runs[max(evidence.runs)].lists
     down = distances(ranked for ranked in lists if ranked is not None)
-    return [
-        _view(str(rule), evidence, _stops(rule, lists, down), settings, slices) for rule in settings.rules
-    ]
+    return [_rule_view(rule, evidence, down, settings, slices) for rule in settings.rules]
+
+
+def _rule_view(
+    rule: Rule, evidence: Evidence, down: bool, settings: SweepSettings, slices: Sequence[Slice]
+) -> View:
+    lists = evidence.runs[max(evidence.runs)].lists
+    stops = [NOTHING if ranked is None else rule(ranked, down) for ranked in lists]
+    kept: IntArray = np.array([stop.kept for stop in stops], dtype=np.int64)
+    return _view(str(rule), evidence, kept, Counter(stop.reason for stop in stops), settings, slices)
 
 
 def token_views(evidence: Evidence, budgets: Sequence[float], settings: SweepSettings) -> list[View]:
     """Return a view per token budget: for each case the longest prefix that fits. None without tokens."""
     spent = evidence.runs[max(evidence.runs)].spent
-    if not spent:
+    if spent is None or not len(evidence.cases):
         return []
-    return [
-        _view(f"{round(budget)} tokens", evidence, _within(spent, round(budget)), settings)
-        for budget in budgets
-    ]
-
-
-def _within(spent: Sequence[IntArray], budget: int) -> list[Stop]:
-    kept = [int(np.searchsorted(upto, budget, side="right")) - 1 for upto in spent]
-    reasons = [END if k == len(upto) - 1 else "budget" for k, upto in zip(kept, spent, strict=True)]
-    return [Stop(k, reason) for k, reason in zip(kept, reasons, strict=True)]
-
-
-def _lists(evidence: Evidence) -> Sequence[RankedList | None]:
-    return evidence.runs[max(evidence.runs)].lists
-
-
-def _stops(rule: Rule, lists: Sequence[RankedList | None], down: bool = False) -> list[Stop]:
-    return [NOTHING if ranked is None else rule(ranked, down) for ranked in lists]
+    views = []
+    for budget in budgets:
+        kept = spent.within(round(budget))
+        ended = int((kept == spent.lengths).sum())
+        stops = {END: ended, "budget": len(kept) - ended}
+        views.append(_view(f"{round(budget)} tokens", evidence, kept, stops, settings))
+    return views
 
 
 def _view(
     name: str,
     evidence: Evidence,
-    stops: Sequence[Stop],
+    counts: IntArray,
+    stops: Mapping[str, int],
     settings: SweepSettings,
     slices: Sequence[Slice] = (),
 ) -> View:
     run = evidence.runs[max(evidence.runs)]
-    counts: IntArray = np.array([stop.kept for stop in stops], dtype=np.int64)
     kept = counts.astype(np.float64)
     names = dict.fromkeys((*VIEW_MEASURES, settings.objective))
     values = measure_at(run.table, counts, [one for one in names if one in _OF_RANKS])
@@ -134,7 +129,7 @@ def _view(
             one: estimate(v, evidence.weights, alpha=settings.alpha, standard=settings.standard)
             for one, v in values.items()
         },
-        stops=dict(Counter(stop.reason for stop in stops)),
+        stops={reason: n for reason, n in stops.items() if n},
         against=against,
         change=change,
         parts={one.label: _part(one, kept, values["recall"], evidence.weights) for one in slices},
