@@ -11,9 +11,11 @@ from typing import Any, get_args
 
 import promql_parser
 import pytest
+import typer
 import yaml
 
 from resweep.domain.verdict import COMPONENTS, LAYERS, PROMETHEUS_SEVERITY, REASONS, Reason
+from resweep.serve.cli.app import app
 from resweep_exporters.catalog import BY_NAME, Metric
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -289,6 +291,28 @@ def test_a_runbook_can_be_pasted_from(alert: Rule) -> None:
             if "resweep" in selector.name:
                 assert metric_of(selector.name) or selector.name in RECORDED, line
                 assert {name for name, _, _ in matchers(selector)} <= labels_of(selector.name), line
+
+
+def commands() -> dict[str, set[str]]:
+    """Every command of resweep, with its options."""
+    found: dict[str, set[str]] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for sub, leaf in getattr(command, "commands", {"": command}).items():
+            found[f"{name} {sub}".strip()] = {option for p in leaf.params for option in p.opts}
+    return found
+
+
+@each_alert
+def test_every_command_that_is_named_exists(alert: Rule) -> None:
+    """In the description and in the runbook, with the options given there."""
+    known = commands()
+    words = {word for name in known for word in name.split()[:1]}
+    text = alert["annotations"]["description"] + (RUNBOOKS / f"{alert['alert']}.md").read_text()
+    for said in re.findall(r"\bresweep ([a-z]+\b(?:(?!\bresweep |`|\n).)*)", text):
+        first, *rest = said.split()
+        if first in words:
+            name = first if first in known else f"{first} {rest[0]}"
+            assert set(re.findall(r"(?<!\S)--[a-z-]+", said)) <= known[name], said
 
 
 def test_the_page_of_alerts_is_that_of_the_rules() -> None:
