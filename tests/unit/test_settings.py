@@ -88,6 +88,8 @@ def test_variables_of_others_are_left_alone(tmp_path: Path) -> None:
         "RESWEEP_PORT_9464_TCP": "tcp://10.0.0.1:9464",
         "RESWEEP_SERVICE_PORT": "80",
         "RESWEEP_REQUIRE": "all",
+        "RESWEEP_CONFIG": "9f2c0a417be1",  # as our webhook sets it in a pipeline that it starts
+        "RESWEEP_EVENT": "opened",
     }
     assert load(environ=others, folder=tmp_path).origins == {}
 

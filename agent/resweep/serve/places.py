@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from resweep import paths
 from resweep.domain.errors import StoreReadOnlyError, UsageError
 from resweep.settings import Settings
 
-TOKEN_MIN = 16  # characters of a token that somebody chose
+log = logging.getLogger("resweep.serve")
+
+TOKEN_SHORT = 16  # characters; a shorter token can be guessed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +102,15 @@ def make_token(where: Places) -> str:
 
 
 def check_token(token: str | None) -> None:
-    """Raise UsageError for a token that can be guessed or cannot stand in a header."""
-    if token is not None and (len(token) < TOKEN_MIN or not token.isascii() or not token.isprintable()):
+    """Raise UsageError for a token that cannot stand in a header; warn of one that can be guessed."""
+    if token is None:
+        return
+    if not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError(
-            f"RESWEEP_TOKEN: expected at least {TOKEN_MIN} printable ASCII characters; got "
-            f"{len(token)} characters: make one with `openssl rand -hex 32`"
+            "RESWEEP_TOKEN: expected printable ASCII without spaces: make one with `openssl rand -hex 32`"
         )
+    if len(token) < TOKEN_SHORT:
+        log.warning("the token has %d characters and can be guessed; make it longer", len(token))
 
 
 def write_address(where: Places, address: Address) -> None:

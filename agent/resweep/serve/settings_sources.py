@@ -21,6 +21,7 @@ FILE_NAME = "resweep.toml"
 # A variable this close to a setting's is taken for a slip of the pen; others belong to somebody else.
 # (Kubernetes puts RESWEEP_PORT and RESWEEP_SERVICE_HOST beside a Service called resweep.)
 _SLIP = 0.9
+_OTHERS = frozenset({"RESWEEP_CONFIG"})  # of a pipeline that our webhook started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 def _check_slips(environ: Mapping[str, str], variables: set[str]) -> None:
     for variable in environ:
-        if variable.startswith(PREFIX) and variable not in variables:
+        if variable.startswith(PREFIX) and variable not in variables | _OTHERS:
             near = get_close_matches(variable, variables, n=1, cutoff=_SLIP)
             if near:
                 raise UsageError(f"there is no variable {variable}; did you mean {near[0]}?")
