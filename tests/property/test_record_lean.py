@@ -11,7 +11,8 @@ from resweep.domain.event import RetrievalEvent
 from resweep.domain.fold import fold
 from resweep.domain.window import Window
 from resweep.record.hits import Hits
-from resweep.record.lean import Lean, Plain
+from resweep.record.lean import Lean
+from resweep.record.plain import Plain
 from resweep.record.tokens import Tokens
 
 scores = st.one_of(

@@ -9,17 +9,19 @@ from typing import Any
 from resweep.domain.sample import query_key
 from resweep.domain.values import clean, label
 
-FILTERS = (
-    "filter",
-    "filters",
-    "where",
-    "query_filter",
-    "search_filter",
-    "metadata_filter",
-    "metadata_filters",
-    "filter_expression",
-    "expr",
-    "pre_filter",
+FILTERS = frozenset(
+    (
+        "filter",
+        "filters",
+        "where",
+        "query_filter",
+        "search_filter",
+        "metadata_filter",
+        "metadata_filters",
+        "filter_expression",
+        "expr",
+        "pre_filter",
+    )
 )
 QUERY_LONGEST = 8192
 _NESTING = ("conditions", "must", "should", "must_not", "filter")

@@ -80,9 +80,17 @@ class Ring:
         self.resize(room)
 
     def resize(self, room: int) -> None:
-        """Set how many calls may wait."""
+        """Set how many calls may wait; beyond half of that the folding thread is woken."""
         self.room = room
         self.half_room = room // 2
+
+    def halt(self, room: int) -> None:
+        """Forget what waits; until the next `resize` every call asks for the folding thread."""
+        self.calls.clear()
+        self.lost = {}
+        self.lock = Lock()
+        self.room = room
+        self.half_room = 0
 
     def take_lost(self) -> dict[Lost, int]:
         """Return the counts of calls that found no room since last asked."""

@@ -13,13 +13,14 @@ from resweep.domain.fold import fold
 from resweep.domain.values import identity, label
 from resweep.domain.window import MINUTE, Window
 from resweep.record.asking import FILTERS, QUERY_LONGEST, filters_of, key_of, question, veiled
-from resweep.record.call import FAILED, OK, PARTIAL, Call
+from resweep.record.call import FAILED, PARTIAL, Call
 from resweep.record.confidence import Confidence
 from resweep.record.content import Redaction, with_texts
 from resweep.record.hits import Hits
 from resweep.record.ids import Ids
-from resweep.record.lean import Lean, Plain
+from resweep.record.lean import Lean
 from resweep.record.passages import HITS_MAX, Found, find
+from resweep.record.plain import Plain, Run
 from resweep.record.stages import Staged, staged
 from resweep.record.tokens import Tokens
 from resweep.record.uniform import Uniform
@@ -52,6 +53,7 @@ class Folding:
         self._hits: dict[int, Hits] = {}
         self._lean: dict[int, Lean] = {}
         self._plain: dict[tuple[str, str, int], Plain] = {}
+        self._run: Run | None = None
         self._budget = float(DETAILED_BURST)
         self._refilled_at = perf_counter()
         self._stride = 1
@@ -81,28 +83,70 @@ class Folding:
 
     def take(self, call: Call) -> None:
         """Count one call; one whose answer cannot be read is counted all the same."""
-        watch = call.site.watch
-        ts = self._ids.wall(call.t0)
-        window = self.window(watch.pipeline, watch.config, int(ts // MINUTE))
-        before = window.counts.get("retrievals", 0)
+        run = self._run
+        if run is None or call.site is not run.site or not run.begins <= call.t0 < run.ends:
+            run = self._run = self._start(call)
+        before = run.window.counts.get("retrievals", 0)
         try:
-            self._take(call, watch, window, ts)
+            if call.state or type(call.result) is not list or not self._counted(run, call):
+                self._read(call, run.window)
         except Exception as error:  # noqa: BLE001 - an answer may do anything when looked at
+            watch, ts = call.site.watch, self._ids.wall(call.t0)
             _log.debug("%s: an answer could not be read: %s", watch.name, type(error).__name__)
             self.drop(watch.pipeline, watch.config, "invalid", 1, ts)
-            if window.counts.get("retrievals", 0) == before:
-                fold(window, self._blank(call, ts)._replace(partial=call.state == PARTIAL))
+            if run.window.counts.get("retrievals", 0) == before:
+                fold(run.window, self._blank(call, ts)._replace(partial=call.state == PARTIAL))
 
-    def _take(self, call: Call, watch: Watch, window: Window, ts: float) -> None:
+    def _start(self, call: Call) -> Run:
+        """Look up what the calls of a site in this minute need."""
+        site, watch, ts = call.site, call.site.watch, self._ids.wall(call.t0)
+        minute = int(ts // MINUTE)
+        window = self.window(watch.pipeline, watch.config, minute)
+        return Run(
+            site,
+            call.t0 - (ts - minute * MINUTE),
+            call.t0 + ((minute + 1) * MINUTE - ts),
+            window,
+            self._plain_of(window),
+            self._lean_of(watch),
+            self._uniform_of(watch),
+            self._confidence_of(watch),
+        )
+
+    def _counted(self, run: Run, call: Call) -> bool:
+        """Count a plain answer the short way; False for one that is not plain, or is sampled."""
+        passages, kwargs, site = call.result, call.kwargs, call.site
+        if call.extra is not None or call.total is not None or call.overhead or not site.watch.plain:
+            return False
+        if kwargs and not FILTERS.isdisjoint(kwargs):
+            return False
+        # The first answers are read with care, for the self-check.
+        if len(passages) > HITS_MAX or not site.watch.seen_passages:
+            return False
+        if run.uniform.takes(call.number, run.window.minute):
+            self._read(call, run.window, sampled=True)
+            return True
+        self._turn += 1
+        totals = None
+        if passages and self._turn % self._stride == 0:
+            totals = run.lean.totals(passages)
+            if totals.top is not None and run.confidence.low(totals.top, totals.last):
+                run.window.add("low_confidence")
+        run.plain.add(site.asked_by(call.args, kwargs), len(passages), call.t1 - call.t0, totals)
+        return True
+
+    def _read(self, call: Call, window: Window, *, sampled: bool | None = None) -> None:
+        """Count a call by what its event says. `sampled` is decided here where it is not yet."""
+        watch, ts = call.site.watch, self._ids.wall(call.t0)
         if call.overhead:
             window.observe("overhead_seconds", call.overhead)
+        if sampled is None:
+            sampled = self._uniform_of(watch).takes(call.number, window.minute)
         if call.state == FAILED:
-            self._failed(call, window, ts)
-            return
-        if call.state == OK and watch.plain and self._counted(watch, call, window, ts):
+            self._failed(call, window, ts, sampled)
             return
         for query, result in self._retrievals(watch, call):
-            self._answered(call, window, ts, query, result)
+            self._answered(call, window, ts, query, result, sampled)
 
     def lose(self, watch: Watch, key: tuple[int, bool, int | None, int, str], times: int, ts: float) -> None:
         """Count calls whose records had no room: exactly, but without what their answers held."""
@@ -136,32 +180,6 @@ class Folding:
             self.dropped[reason] += times
             self.window(pipeline, config, int(ts // MINUTE)).add(f"dropped:{reason}", times)
 
-    def _counted(self, watch: Watch, call: Call, window: Window, ts: float) -> bool:
-        """Count a plain answer the short way; False for one that is not plain, or is sampled."""
-        passages = call.result
-        if type(passages) is not list or call.extra is not None or call.total is not None:
-            return False
-        if not watch.seen_passages:  # the first answers are read with care, for the self-check
-            return False
-        if (call.kwargs and any(name in FILTERS for name in call.kwargs)) or len(passages) > HITS_MAX:
-            return False
-        self._turn += 1
-        uniform = self._uniform_of(watch)
-        if uniform.takes(self._ids.entropy(call.number), window.minute):
-            window.add("sampled:uniform")
-            self._answered(
-                call, window, ts, call.site.query_of(call.args, call.kwargs), passages, sampled=True
-            )
-            return True
-        totals = (
-            self._lean_of(watch).totals(passages) if self._turn % self._stride == 0 and passages else None
-        )
-        asked = call.site.asked_by(call.args, call.kwargs)
-        self._plain_of(window).add(asked, len(passages), call.t1 - call.t0, totals)
-        if totals is not None and self._low(watch, totals.top, totals.last):
-            window.add("low_confidence")
-        return True
-
     def _retrievals(self, watch: Watch, call: Call) -> Sequence[tuple[Any, Any]]:
         if watch.multi is not None:
             try:
@@ -170,36 +188,37 @@ class Folding:
                 _log.debug("%s: an answer to several questions could not be told apart", watch.name)
         return ((call.site.query_of(call.args, call.kwargs), call.result),)
 
-    def _failed(self, call: Call, window: Window, ts: float) -> None:
+    def _failed(self, call: Call, window: Window, ts: float, sampled: bool) -> None:
         failure, watch = call.failure, call.site.watch
         assert failure is not None
         message = None
         if watch.capture != "none" and failure.message:
-            message = self._redaction(watch)(failure.message, QUERY_LONGEST)
+            message = Redaction(watch.redact)(failure.message, QUERY_LONGEST)
         event = self._blank(call, ts)._replace(error=ErrorInfo(failure.error_class, message))
         fold(window, event)
         if failure.got is not None and failure.expected is not None:
             window.add(f"dim:{failure.got}:{failure.expected}")
-        self._sample(call, window, event, call.site.query_of(call.args, call.kwargs), ())
+        if sampled:
+            self._keep(call, window, event, call.site.query_of(call.args, call.kwargs), ())
 
     def _answered(
-        self, call: Call, window: Window, ts: float, query: Any, result: Any, *, sampled: bool | None = None
+        self, call: Call, window: Window, ts: float, query: Any, result: Any, sampled: bool
     ) -> None:
         watch = call.site.watch
         found = _find(watch, result)
         stages = staged(call.extra, found.facts)
-        hits, estimated = self._reader(watch).of(found.passages)
+        reader = self._reader(watch)
+        hits, estimated = reader.of(found.passages)
         if stages.scored is not None:
-            hits = _scored(hits, self._reader(watch).of(find(stages.scored).passages)[0])
+            hits = _scored(hits, reader.of(find(stages.scored).passages)[0])
         event = self._event(call, ts, found, hits, estimated, stages)
         fold(window, event)
-        if not event.partial and hits and self._low(watch, hits[0].score, hits[-1].score):
-            window.add("low_confidence")
         watch.seen(hits)
+        top = hits[0].score if hits else None
+        if top is not None and not event.partial and self._confidence_of(watch).low(top, hits[-1].score):
+            window.add("low_confidence")
         if sampled:
-            self.samples.append(self._whole(call, window, event, query, found.passages))
-        else:
-            self._sample(call, window, event, query, found.passages)
+            self._keep(call, window, event, query, found.passages)
 
     def _blank(self, call: Call, ts: float) -> RetrievalEvent:
         watch = call.site.watch
@@ -243,15 +262,13 @@ class Folding:
             estimated,
         )
 
-    def _low(self, watch: Watch, top: float | None, last: float | None) -> bool:
-        if top is None:
-            return False
+    def _confidence_of(self, watch: Watch) -> Confidence:
         key = (watch.pipeline, watch.config)
         confidence = self._confidence.get(key)
         if confidence is None:
             _keep_below(self._confidence, CONFIGS_MAX)
             confidence = self._confidence[key] = Confidence()
-        return confidence.low(top, last)
+        return confidence
 
     def _reader(self, watch: Watch) -> Hits:
         hits = self._hits.get(id(watch.tokens))
@@ -264,6 +281,7 @@ class Folding:
         for key, plain in self._plain.items():
             plain.into(self.window(*key))
         self._plain.clear()
+        self._run = None
 
     def _plain_of(self, window: Window) -> Plain:
         key = (window.pipeline, window.config, window.minute)
@@ -286,19 +304,14 @@ class Folding:
             uniform = self._uniform[key] = Uniform(*self._sampling)
         return uniform
 
-    def _redaction(self, watch: Watch) -> Redaction:
-        return Redaction(watch.redact)
-
-    def _sample(
+    def _keep(
         self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
     ) -> None:
-        if not self._uniform_of(call.site.watch).takes(self._ids.entropy(call.number), window.minute):
-            return
         window.add("sampled:uniform")
-        self.samples.append(self._whole(call, window, event, query, passages))
+        self.samples.append(self._whole(call, event, query, passages))
 
     def _whole(
-        self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
+        self, call: Call, event: RetrievalEvent, query: Any, passages: Sequence[object]
     ) -> RetrievalEvent:
         """The event as it is sent: with id and query key, and with texts where content is wanted."""
         watch = call.site.watch
@@ -310,7 +323,7 @@ class Folding:
         )
         if watch.capture == "none":
             return event._replace(filters=veiled(filters, self._salt) if filters else None)
-        redact = self._redaction(watch)
+        redact = Redaction(watch.redact)
         text = question(query)
         event = event._replace(
             query=None if text is None else redact(text, QUERY_LONGEST),

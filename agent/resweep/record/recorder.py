@@ -75,12 +75,15 @@ class Recorder:
         if getattr(sink, "samples_all", False):
             self._sampling = (1.0, 1 << 30)
         self._inline = bool(getattr(sink, "synchronous", False))
+        self.ring = Ring(_RECORDS_FIRST)  # the same for good: wrapped functions hold on to it
         self._start_over()
 
     def _start_over(self) -> None:
         """Begin with nothing counted: at the start, and in a forked child, whose parent keeps its own."""
-        self.ring = Ring(_RECORDS_FIRST)
+        self.ring.halt(_RECORDS_FIRST)
         self.running = self._inline
+        if self.running:
+            self.ring.resize(_RECORDS_FIRST)
         self._calls = 0
         self._lock = threading.Lock()  # the thread
         self._fold_lock = threading.Lock()
@@ -176,6 +179,7 @@ class Recorder:
                 return
             self._thread = thread
             self.running = True
+            self.ring.resize(self.ring.room)
         from resweep.record.process import started
 
         started()

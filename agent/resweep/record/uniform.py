@@ -1,5 +1,7 @@
 """The uniform sample: a pure function of the event's number, at a rate that keeps to a budget.
 
+Numbers are spread by Fibonacci hashing (Knuth, TAOCP 6.4): any run of them is sampled evenly.
+
 Rates are powers of two below the base rate, so that a sample at a lower rate is part of the one above.
 """
 
@@ -9,11 +11,6 @@ _MASK = (1 << 64) - 1
 
 
 _GOLDEN = 0x9E3779B97F4A7C15
-
-
-def spread(value: int) -> int:
-    """Return a number below 2^64 spread evenly over them. Source: Fibonacci hashing, Knuth, TAOCP 6.4."""
-    return value * _GOLDEN & _MASK
 
 
 class Uniform:
@@ -30,12 +27,12 @@ class Uniform:
         self._taken = 0
         self._calls = 0
 
-    def takes(self, entropy: int, minute: int) -> bool:
-        """Whether an event is sampled; `entropy` is the lower half of its id."""
+    def takes(self, number: int, minute: int) -> bool:
+        """Whether an event is sampled; `number` is the last 40 bits of its id."""
         if minute != self._minute:
             self._restart(minute)
         self._calls += 1
-        if spread(entropy) >= self._bound:
+        if (number * _GOLDEN & _MASK) >= self._bound:
             return False
         self._taken += 1
         if self._taken >= 2 * self._budget:

@@ -54,7 +54,8 @@ def _wrap_plain(function: Callable[..., Any], site: Site, bound: int) -> Wrapper
     The usual call is one outside of any other retrieval that returns a list and finds room in the ring.
     """
     get, set_current, clock_ = current.get, current.set, clock
-    recorder = site.recorder
+    ring = site.recorder.ring
+    waiting = ring.calls
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
         last = get()
@@ -81,10 +82,8 @@ def _wrap_plain(function: Callable[..., Any], site: Site, bound: int) -> Wrapper
         call.t1 = clock_()
         call.active = False
         call.result = result.copy()
-        ring = recorder.ring
-        waiting = len(ring.calls)
-        if waiting < ring.half_room and recorder.running:
-            ring.calls.append(call)
+        if len(waiting) < ring.half_room:
+            waiting.append(call)
         else:
             keep(call)
         if get() is not call:
