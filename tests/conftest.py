@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 
@@ -31,3 +32,9 @@ def program() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def library() -> Callable[[str], None]:
+    """Return what skips (or fails) where a library cannot be imported."""
+    return lambda name: need(find_spec(name) is not None, f"the library {name!r}")
