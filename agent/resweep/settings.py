@@ -64,7 +64,6 @@ class AgentSettings:
     standby: bool = _setting(
         False, "Wait for the lease while another agent leads on the same store, and take over when it ends."
     )
-    time_zone: str = _setting("UTC", "Time zone of daily jobs, as in the IANA database. Windows are in UTC.")
     log_format: Literal["plain", "json"] = _setting(
         "plain", "One line of text, or one JSON object, a log entry."
     )

@@ -310,7 +310,7 @@ def test_every_variable_and_setting_of_the_chart_is_one_the_agent_knows(
     loaded = load(file, {**values, "RESWEEP_STORE": "postgresql://db/n"}).settings
     assert loaded.agent.listen == "0.0.0.0:9464"
     assert loaded.agent.home == "/var/lib/resweep"
-    assert loaded.agent.time_zone == "Europe/Berlin"
+    assert loaded.agent.log_level == "warning"
     assert loaded.limits.body_bytes == 4194304
     variables = {one.variable for one in known()}
     assert {name for name in values if name.startswith("RESWEEP_")} <= variables

@@ -61,7 +61,6 @@ def test_the_environment_is_stronger_than_the_file_and_a_flag_than_both(tmp_path
         ("[otlp]\ninterval_s = nan\n", "expected a number; got nan"),
         ("[agent]\ntoken = 5\n", "expected text; got a value"),
         ("[agent]\nlog_format = 'xml'\n", "expected 'plain' or 'json'; got 'xml'"),
-        ("[agent]\ntime_zone = 'Mars/Olympus'\n", "expected a zone like Europe/Berlin"),
         ("[severities]\nk_mismatched = 'page'\n", "did you mean severities.k_mismatch?"),
         ("[severities]\nk_mismatch = 'loud'\n", "expected 'notice' or 'warning' or 'page'"),
         ("[agent\n", "expected TOML"),

@@ -58,6 +58,7 @@ class Spool:
         self._intake = intake
         self._clock = clock or SystemClock()
         self._at_most = at_most
+        self._ending = False
         self._refusals = 0
         self._rest_until = 0.0
         self._refusal: StoreError | None = None
@@ -84,9 +85,15 @@ class Spool:
         self.left = {name: left for name, left in self.left.items() if name in names}
         todo = [file for file in files if not self._rests(file.name, now)][: self._at_most]
         for file in todo:
+            if self._ending:
+                break
             self._take(self.folder / file.name)
         self._refusals, self._refusal = 0, None
         return len(todo)
+
+    def end(self) -> None:
+        """Take no further file: the agent ends, and what waits is there for the next one."""
+        self._ending = True
 
     def _rests(self, name: str, now: float) -> bool:
         left = self.left.get(name)

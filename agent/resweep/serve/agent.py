@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from resweep.domain.batch import Batch
@@ -20,7 +19,7 @@ from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.runner import Runner
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
 from resweep.serve.parts import judge_maker, rules_of, store_settings, version
-from resweep.serve.places import Places
+from resweep.serve.places import Address, Places, forget_address, read_address, write_address
 from resweep.settings import Settings
 from resweep.store import open_store
 from resweep.store.lease import Lease
@@ -52,11 +51,17 @@ class Health:
 
 
 class Agent:
-    """One agent process. `start` leads or stands by; `stop` ends within two seconds."""
+    """One agent process. `start` leads or stands by; `stop` ends within two seconds.
 
-    def __init__(self, settings: Settings, where: Places, clock: Clock | None = None) -> None:
+    `address` is written down for the commands of the same home while this agent leads.
+    """
+
+    def __init__(
+        self, settings: Settings, where: Places, clock: Clock | None = None, address: Address | None = None
+    ) -> None:
         self.settings = settings
         self.where = where
+        self._address = address
         self.clock = clock or SystemClock()
         self.started = self.clock.now()
         self.rules = rules_of(settings)
@@ -90,10 +95,13 @@ class Agent:
         return self._desks is not None
 
     def leader(self) -> str:
-        """Return who leads, in words."""
-        with suppress(ResweepError):
-            return self._lease.holder() or "nobody yet"
-        return "unknown"
+        """Return who leads, in words, with its address where that is known."""
+        try:
+            holder = self._lease.holder() or "nobody yet"
+        except ResweepError:
+            return "unknown"
+        address = read_address(self.where)
+        return f"{holder}, at {address.listening}" if address and f"pid {address.pid} " in holder else holder
 
     def desks(self) -> Desks:
         """Return what a leading agent works with. Raises NotLeadingError on one that stands by."""
@@ -132,6 +140,8 @@ class Agent:
         except BaseException:
             store.close()
             raise
+        if self._address is not None:
+            write_address(self.where, self._address)
 
     def _open(self, store: SqlStore) -> Desks:
         desk = Desk(store, judge_maker(self.settings, self.rules), self.clock)
@@ -159,6 +169,8 @@ class Agent:
         desks, self._desks = self._desks, None
         if desks is None:
             return
+        desks.spool.end()
+        forget_address(self.where)
         if not desks.runner.stop():
             log.warning("a job still runs; its next run covers what it leaves undone")
         if self._lease.held:

@@ -45,15 +45,20 @@ def run(settings: Settings, told: Callable[[Endpoint, places.Places], None]) -> 
     places.check_token(settings.agent.token)
     check_public(at, settings.agent.token)
     where = places.places(settings)
-    agent = Agent(settings, where)
     listener = bind(at)
+    address = places.Address(
+        listening=f"http://{bound(listener)}", pid=os.getpid(), host=socket.gethostname()
+    )
     try:
-        agent.start()
-        token = settings.agent.token or places.token_of(settings, where) or places.make_token(where)
-        asyncio.run(_serve(agent, listener, token, told))
+        agent = Agent(settings, where, address=address)
+        try:
+            agent.start()
+            token = settings.agent.token or places.token_of(settings, where) or places.make_token(where)
+            asyncio.run(_serve(agent, listener, token, told))
+        finally:
+            agent.stop()
     finally:
         listener.close()
-        agent.stop()
     return 0
 
 
@@ -74,14 +79,8 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _end, server)
-    at = bound(listener)
-    address = places.Address(listening=f"http://{at}", pid=os.getpid(), host=socket.gethostname())
-    places.write_address(agent.where, address)
-    try:
-        told(at, agent.where)
-        await server.serve(sockets=[listener])
-    finally:
-        places.forget_address(agent.where)
+    told(bound(listener), agent.where)
+    await server.serve(sockets=[listener])
 
 
 def _end(server: uvicorn.Server) -> None:

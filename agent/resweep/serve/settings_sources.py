@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
-from zoneinfo import ZoneInfo
 
 from resweep.domain.errors import UsageError
 from resweep.domain.verdict import REASONS, Reason, Severity
@@ -159,8 +158,6 @@ def _convert(one: Known, value: object, origin: str) -> object:
         raise UsageError(f"{one.key} ({origin}): expected {describe(one.type)}; got {shown}")
     if isinstance(converted, (int, float)) and not _within(one, converted):
         raise UsageError(f"{one.key} ({origin}): expected {_range(one)}; got {value!r}")
-    if one.name == "time_zone":
-        _check_zone(str(converted), origin)
     return converted
 
 
@@ -206,15 +203,6 @@ def _range(one: Known) -> str:
     low = "" if one.low is None else f"at least {one.low:g}"
     high = "" if one.high is None else f"at most {one.high:g}"
     return " and ".join(part for part in (low, high) if part)
-
-
-def _check_zone(name: str, origin: str) -> None:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise UsageError(
-            f"agent.time_zone ({origin}): expected a zone like Europe/Berlin; got {name!r}"
-        ) from None
 
 
 def describe(kind: Any) -> str:

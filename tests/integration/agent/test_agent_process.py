@@ -81,6 +81,7 @@ def test_a_standby_takes_over_after_kill_9(traffic: Any, agents: Agents, until: 
     status, told = second.call("/v1/status")
     assert status == 503
     assert f"pid {first.process.pid}" in told["error"]
+    assert first.url in told["error"]
     assert second.metric("resweep_leader") == [0]
     first.kill()
     until(lambda: second.call("/healthz/ready")[1]["state"] == "leader")
@@ -132,6 +133,20 @@ def test_sigterm_ends_it_within_two_seconds_with_0(agents: Agents) -> None:
         idle.recv(100)
         assert agent.end() == 0
     assert not (agent.home / "agent.json").exists()
+
+
+def test_sigterm_in_the_middle_of_a_flood_loses_nothing(
+    traffic: Any, agents: Agents, until: Until
+) -> None:
+    """What was not taken yet waits for the next agent."""
+    first = agents().started()
+    record = traffic.config()
+    paths = [traffic.spool(first.home, traffic.batch(seq, record, calls=1)) for seq in range(1500)]
+    until(lambda: sum(path.exists() for path in paths) < 1500)
+    assert first.end() == 0
+    second = agents().started()
+    until(lambda: not any(path.exists() for path in paths), 60)
+    assert second.metric("resweep_retrievals_total") == [1500]
 
 
 def test_what_the_judge_saw_survives_a_restart(traffic: Any, agents: Agents, until: Until) -> None:
