@@ -45,35 +45,47 @@ DEFINITIONS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RankTable:
     """Where the relevant passages of the measured cases stand.
 
     `kept` holds the positions, in the input, of the cases measured (R >= 1); `unjudged`, `no_relevant` and
-    `missing` (a subset of `kept`) those of the others. `relevant` (R), `returned` and `duplicates` (repeated
-    passages) have one entry per kept case. The `hit_*`, `ideal_*` and `judged_*` columns are sparse: one
-    entry per found relevant passage, per relevant passage in the best order, and per judged position; their
-    `*_case` is a row of `kept`, ascending, and ranks count from 1.
+    `missing` (a subset of `kept`) those of the others. `rankings`, `judgments`, `relevant` (R) and `returned`
+    have one entry per kept case. The `hit_*` and `ideal_*` columns are sparse: one entry per relevant passage
+    found, and per relevant passage in the best order; their `*_case` is a row of `kept`, ascending, and ranks
+    count from 1.
     """
 
     kept: IntArray
     unjudged: IntArray
     no_relevant: IntArray
     missing: IntArray
+    rankings: Sequence[Sequence[str]]
+    judgments: Sequence[Judgments]
     relevant: IntArray
     returned: IntArray
-    duplicates: IntArray
     hit_case: IntArray
     hit_rank: IntArray
     hit_grade: FloatArray
     ideal_case: IntArray
     ideal_rank: IntArray
     ideal_grade: FloatArray
-    judged_case: IntArray
-    judged_rank: IntArray
 
     def __len__(self) -> int:
         return len(self.kept)
+
+    @cached_property
+    def duplicates(self) -> IntArray:
+        """The number of passages of each kept case that came before in its list."""
+        return _ints([len(ranking) - len(set(ranking)) for ranking in self.rankings])
+
+    @cached_property
+    def judged(self) -> tuple[IntArray, IntArray]:
+        """The rows and ranks at which a passage stands that anyone judged, repeated ones included."""
+        pairs = zip(self.rankings, self.judgments, strict=True)
+        ranks = [[r for r, p in enumerate(ranking, 1) if p in judged] for ranking, judged in pairs]
+        joined = [rank for case in ranks for rank in case]
+        return _rows([len(case) for case in ranks]), _ints(joined)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,37 +104,27 @@ class _Columns:
         self.unjudged: list[int] = []
         self.no_relevant: list[int] = []
         self.missing: list[int] = []
+        self.rankings: list[Sequence[str]] = []
+        self.judgments: list[Judgments] = []
         self.relevant: list[int] = []
-        self.returned: list[int] = []
-        self.duplicates: list[int] = []
         self.hit_rank: list[int] = []
         self.hit_grade: list[float] = []
         self.hits: list[int] = []
         self.ideal_grade: list[float] = []
-        self.judged_rank: list[int] = []
-        self.judged: list[int] = []
 
     def add(self, index: int, ranking: Sequence[str], judgments: Judgments, grades: list[float]) -> None:
-        unique = set(ranking)
-        repeated = len(ranking) - len(unique)
-        found = unique.intersection(judgments)
-        before = len(self.hit_rank), len(self.judged_rank)
-        for passage in found:
-            rank = ranking.index(passage) + 1
-            grade = judgments[passage]
-            self.judged_rank.append(rank)
-            if grade >= RELEVANT_GRADE:
-                self.hit_rank.append(rank)
+        before = len(self.hit_rank)
+        for passage in judgments.keys() & ranking:
+            if (grade := judgments[passage]) >= RELEVANT_GRADE:
+                # The first place: a copy further down finds nothing new.
+                self.hit_rank.append(ranking.index(passage) + 1)
                 self.hit_grade.append(grade)
-        if repeated:
-            self.judged_rank[before[1] :] = [r for r, p in enumerate(ranking, 1) if p in found]
-        self.hits.append(len(self.hit_rank) - before[0])
-        self.judged.append(len(self.judged_rank) - before[1])
+        self.hits.append(len(self.hit_rank) - before)
         self.ideal_grade.extend(sorted(grades, reverse=True))
         self.kept.append(index)
+        self.rankings.append(ranking)
+        self.judgments.append(judgments)
         self.relevant.append(len(grades))
-        self.returned.append(len(ranking))
-        self.duplicates.append(repeated)
 
     def table(self) -> RankTable:
         relevant = _ints(self.relevant)
@@ -131,17 +133,16 @@ class _Columns:
             unjudged=_ints(self.unjudged),
             no_relevant=_ints(self.no_relevant),
             missing=_ints(self.missing),
+            rankings=self.rankings,
+            judgments=self.judgments,
             relevant=relevant,
-            returned=_ints(self.returned),
-            duplicates=_ints(self.duplicates),
+            returned=_ints(list(map(len, self.rankings))),
             hit_case=_rows(self.hits),
             hit_rank=_ints(self.hit_rank),
             hit_grade=np.array(self.hit_grade, dtype=np.float64),
             ideal_case=_rows(self.relevant),
             ideal_rank=_places(relevant),
             ideal_grade=np.array(self.ideal_grade, dtype=np.float64),
-            judged_case=_rows(self.judged),
-            judged_rank=_ints(self.judged_rank),
         )
 
 
@@ -274,7 +275,7 @@ def _ndcg(block: _Block) -> FloatArray:
 
 def _judged(block: _Block) -> FloatArray:
     seen = np.minimum(block.k, block.returned)
-    by_rank = block.scatter(block.table.judged_case, block.table.judged_rank, None)
+    by_rank = block.scatter(*block.table.judged, None)
     share = np.full(seen.shape, np.nan)
     np.divide(block.at_k(np.cumsum(by_rank, axis=1)), seen, out=share, where=seen > 0)
     return share
