@@ -13,6 +13,8 @@ from resweep.domain.window import Window
 from resweep.record.hits import Hits
 from resweep.record.lean import Lean
 from resweep.record.plain import Plain
+from resweep.record.reading import read
+from resweep.record.shape import Glance
 from resweep.record.tokens import Tokens
 
 scores = st.one_of(
@@ -57,3 +59,11 @@ def test_counting_in_bulk_equals_folding_events(answers: list[list[Any]], asked:
     plain.into(quick)
     assert {k: v for k, v in slow.counts.items() if v} == {k: v for k, v in quick.counts.items() if v}
     assert slow.histograms == quick.histograms
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(passages, max_size=12))
+def test_a_glance_reads_what_reading_with_care_reads(found: list[Any]) -> None:
+    """Whatever passages came before, each is read as if it had come alone."""
+    glance = Glance()
+    assert repr([glance(passage) for passage in found]) == repr([read(passage) for passage in found])

@@ -30,8 +30,8 @@ Key = tuple[str, str]  # pipeline, config
 CONFIGS_MAX = 256  # whose references are kept at once
 # Answers that are looked into: beyond this rate every second, third, … one, so that folding takes a few per
 # cent of a core however busy the service is. Calls, depths, times and errors are counted of all.
-DETAILED_PER_S = 2_000
-DETAILED_BURST = 10_000
+DETAILED_PER_S = 1_000
+DETAILED_BURST = 4_000
 _log = logging.getLogger("resweep")
 
 
@@ -54,7 +54,8 @@ class Folding:
         self._lean: dict[int, Lean] = {}
         self._plain: dict[tuple[str, str, int], Plain] = {}
         self._run: Run | None = None
-        self._budget = float(DETAILED_BURST)
+        self.budget_burst = float(DETAILED_BURST)
+        self._budget = self.budget_burst
         self._refilled_at = perf_counter()
         self._stride = 1
         self._turn = 0
@@ -63,7 +64,7 @@ class Folding:
         """Prepare for so many calls: how many of them are looked into follows from the budget."""
         now = perf_counter()
         earned = (now - self._refilled_at) * DETAILED_PER_S
-        self._budget = min(DETAILED_BURST, self._budget + earned)
+        self._budget = min(self.budget_burst, self._budget + earned)
         self._refilled_at = now
         self._stride = max(1, -(-waiting // max(1, int(self._budget))))
         self._budget = max(0.0, self._budget - waiting / self._stride)

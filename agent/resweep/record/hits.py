@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from resweep.domain.event import Hit
 from resweep.domain.values import as_text, clean, identity, number, text_hash
-from resweep.record.reading import read
+from resweep.record.shape import Glance
 from resweep.record.tokens import Tokens
 
 REMEMBERED = 8192  # texts whose hash and tokens are remembered: about 3 MB
@@ -34,6 +34,7 @@ class Hits:
         self._tokens = tokens
         self.remembered: dict[int, Facts] = {}
         self.seen: set[int] = set()
+        self._glance = Glance()
         self.held_bytes = 0
 
     def restart(self) -> int:
@@ -45,10 +46,10 @@ class Hits:
     def of(self, passages: Sequence[object]) -> tuple[tuple[Hit, ...], bool]:
         """Return the hits of some passages, without their texts, and whether token counts are estimated."""
         self.held_bytes += OVERHEAD_BYTES
-        estimated = False
+        estimated, glance = False, self._glance
         hits = []
         for passage in passages:
-            id_, text, raw_score, kind, base, source, tokens = read(passage)
+            id_, text, raw_score, kind, base, source, tokens = glance(passage)
             hash_, counted = None, None
             if text is not None or id_ is None:
                 hash_, counted, guessed = self.derive(text)

@@ -218,11 +218,11 @@ def _from_object(passage: Any, depth: int) -> Reading:
 
 
 Place = tuple[bool, str | None]  # whether a field stands in the metadata, and its key
-Places = tuple[str | None, str, tuple[Place, ...], tuple[Place, ...]]
+Places = tuple[str | None, str, tuple[Place, ...], tuple[Place, ...], tuple[Place, ...]]
 
 
 def places(outer: Mapping[str, Any]) -> Places | None:
-    """Return where the fields of a simple passage may stand: metadata and text; scores, sources.
+    """Return where the fields of a simple passage may stand: metadata and text; ids, scores, sources.
 
     None for one that is not simple: more than one thing nested, or nested deeper.
     """
@@ -239,6 +239,7 @@ def places(outer: Mapping[str, Any]) -> Places | None:
     return (
         name,
         plan.texts[0],
+        _all(plan.ids, nested.ids),
         _all(plan.scores, nested.scores),
         _all(plan.sources, nested.sources),
     )
