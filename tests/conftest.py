@@ -8,6 +8,11 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
+from hypothesis import settings
+
+# Time limits of single examples measure the machine, not the code.
+settings.register_profile("resweep", deadline=None)
+settings.load_profile("resweep")
 
 REQUIRED = os.environ.get("RESWEEP_REQUIRE") == "all"
 
