@@ -1,16 +1,23 @@
-"""What the integration tests share: the dashboard's queries, and patience with a bound."""
+"""What the integration tests share: the dashboard's queries, patience, and the wheel installed elsewhere."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
+import venv
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-BOARD = Path(__file__).resolve().parents[2] / "rules" / "dashboards" / "resweep.json"
+ROOT = Path(__file__).resolve().parents[2]
+BOARD = ROOT / "rules" / "dashboards" / "resweep.json"
 VARIABLES = {"$__rate_interval": "1m", "$pipeline": ".*", "$config": ".*"}
 DEADLINE_S = 60.0
 
@@ -57,3 +64,72 @@ def _holds(condition: Callable[[], object]) -> bool:
         return bool(condition())
     except OSError:
         return False
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel, as an index would get it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def base_install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel beside what the base install declares and nothing else; return that Python."""
+    return _install(wheel, "", tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="session")
+def agent_install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel beside what its extra `agent` declares and nothing else; return that Python."""
+    return _install(wheel, "agent", tmp_path_factory.mktemp("agent"))
+
+
+def _pip(*args: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *args]
+    ended = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+
+
+def _install(wheel: Path, extra: str, folder: Path) -> Path:
+    """Make an environment of the wheel and of links to its dependencies, which are installed here already."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in sorted(_dependencies("resweep", {extra} - {""})):
+        _link(name, site)
+    _pip("--python", str(python), "install", "--no-deps", str(wheel))
+    return python
+
+
+def _dependencies(name: str, extras: set[str]) -> set[str]:
+    """Return the distributions that one needs here, with those that they need."""
+    found: set[str] = set()
+    todo = [(name, frozenset(extras))]
+    seen = set(todo)
+    while todo:
+        one, wanted = todo.pop()
+        for text in distribution(one).requires or ():
+            needed = Requirement(text)
+            if needed.marker and not any(needed.marker.evaluate({"extra": e}) for e in wanted | {""}):
+                continue
+            found.add(canonicalize_name(needed.name))
+            step = (canonicalize_name(needed.name), frozenset(needed.extras))
+            if step not in seen:
+                seen.add(step)
+                todo.append(step)
+    return found
+
+
+def _link(name: str, site: Path) -> None:
+    """Link the files and folders of an installed distribution into another environment."""
+    try:
+        installed = distribution(name)
+    except PackageNotFoundError:
+        pytest.fail(f"{name} is declared and not installed here")
+    tops = {Path(str(file)).parts[0] for file in installed.files or ()} - {"..", "__pycache__"}
+    for top in tops:
+        if not (site / top).exists():
+            (site / top).symlink_to(Path(str(installed.locate_file(top))).absolute())

@@ -1,11 +1,10 @@
-"""The demo as a stranger runs it, with and without Prometheus: it tells its story and leaves nothing."""
+"""The demo out of the wheel, with and without Prometheus: it tells its story and leaves nothing."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +28,13 @@ class Played:
     group: int
 
 
-def start(folder: Path, path: str) -> subprocess.Popen[str]:
+def start(python: Path, folder: Path, path: str) -> subprocess.Popen[str]:
     """Start `resweep demo --json` in a session of its own, with these programs on the PATH."""
     for name in ("tmp", "home"):
         (folder / name).mkdir()
     env = {"PATH": path, "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "COLUMNS": "200"}
     return subprocess.Popen(
-        [sys.executable, "-m", "resweep", "demo", "--json"],
+        [str(python), "-m", "resweep", "demo", "--json"],
         env=env,
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -60,12 +59,12 @@ def ended(process: subprocess.Popen[str], folder: Path) -> Played:
 
 @pytest.fixture(scope="module")
 def demos(
-    program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+    program: Callable[[str], str], agent_install: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Played]]:
     """Play the demo twice at the same time: with Prometheus on the PATH, and with nothing on it."""
     paths = {"with": os.path.dirname(program("prometheus")), "without": ""}
     folders = {name: tmp_path_factory.mktemp(name) for name in paths}
-    running = {name: start(folders[name], path) for name, path in paths.items()}
+    running = {name: start(agent_install, folders[name], path) for name, path in paths.items()}
     try:
         yield {name: ended(process, folders[name]) for name, process in running.items()}
     finally:
