@@ -156,6 +156,20 @@ def test_a_batch_that_trips_the_store_is_moved_aside(put: Put, spool: Spool, sto
     assert spool.bad == 1
 
 
+def test_a_judge_that_fails_does_not_make_a_counted_batch_look_refused(
+    put: Put, store: Applied, tmp_path: Path
+) -> None:
+    """The store has it: the file goes."""
+
+    def fail(batch: Batch) -> None:
+        raise ZeroDivisionError
+
+    path = put(1)
+    spool = Spool(tmp_path, Intake(store, fail))
+    spool.run()
+    assert (store.batches, spool.bad, path.exists()) == ([("w1", 1)], 0, False)
+
+
 def test_foreign_files_are_not_touched(spool: Spool, tmp_path: Path) -> None:
     """Temporary files, notes, folders and symbolic links stay as they are."""
     (tmp_path / "notes.txt").write_text("mine")

@@ -117,6 +117,17 @@ def test_a_job_without_success_for_two_intervals_and_a_grace_is_stale() -> None:
     assert runner.stale() == []
 
 
+@pytest.mark.usefixtures("quiet")
+def test_a_job_that_is_not_vital_is_never_stale() -> None:
+    """A collector that is down must not take the agent out of service."""
+    clock = VirtualClock(1000.0)
+    job = Job(name="j", timetable=Every(10), run=lambda run: None, vital=False)
+    runner = Runner([job], MemoryLedger(), clock=clock)
+    runner.start()
+    clock.advance(1000)
+    assert runner.stale() == []
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_dead_scheduler_thread_is_seen_and_replaced() -> None:
     """The thread dies as on an error while a fetched job is written back; `running` stays true."""

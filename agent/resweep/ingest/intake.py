@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Protocol
 
 from resweep.domain.batch import Batch
+
+log = logging.getLogger("resweep.ingest")
 
 
 class Applies(Protocol):
@@ -40,8 +43,15 @@ class Intake:
             self.applied += new
             self.duplicates += not new
         if new:
-            self._heard(batch)
+            self._tell(batch)
         return new
+
+    def _tell(self, batch: Batch) -> None:
+        """Pass a batch on. It is applied by now, so whatever fails here must not make it look refused."""
+        try:
+            self._heard(batch)
+        except Exception:
+            log.exception("batch %d of %s was counted, but not judged", batch.seq, batch.writer)
 
     def refuse(self) -> None:
         """Count a batch that could not be used."""

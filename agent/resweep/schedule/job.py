@@ -16,11 +16,16 @@ GRACE_S = 30.0  # readiness waits for two intervals and this before it calls a j
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Something to do on a timetable. `run` is given the stretch of time it has to cover."""
+    """Something to do on a timetable. `run` is given the stretch of time it has to cover.
+
+    `vital` is False for a job that fails by no fault of this process, such as a push to a collector that is
+    down: readiness does not wait for it.
+    """
 
     name: str
     timetable: Timetable
     run: Callable[[Due], None]
+    vital: bool = True
 
 
 class JobState(msgspec.Struct, kw_only=True):

@@ -126,12 +126,12 @@ class Runner:
         return [msgspec.structs.replace(slot.state) for slot in list(self._slots.values())]
 
     def stale(self) -> list[str]:
-        """Return the names of jobs whose last success is more than two intervals and a grace ago."""
+        """Return the names of vital jobs whose last success is more than two intervals and a grace ago."""
         now = self._clock.now()
         return [
             name
             for name, slot in list(self._slots.items())
-            if slot.state.stale(slot.job.timetable.seconds, self._since, now)
+            if slot.job.vital and slot.state.stale(slot.job.timetable.seconds, self._since, now)
         ]
 
     def wake(self, name: str) -> None:

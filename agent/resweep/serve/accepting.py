@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,6 +18,9 @@ from resweep.store.names import label
 from resweep.store.sql import SqlStore
 
 K_MAX = 10_000
+
+
+Words = Annotated[str, msgspec.Meta(max_length=2000)]  # what a person may say in one go
 
 
 class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -33,9 +36,9 @@ class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     config: str | None = None
     document: dict[str, Any] | None = None
     provisional: bool = False
-    because: str = ""
+    because: Words = ""
     until: str | float | None = None
-    by: str = ""
+    by: Words = ""
 
 
 def accepted(

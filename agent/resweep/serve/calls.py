@@ -16,6 +16,7 @@ from resweep.ingest.events import read_lines
 from resweep.ingest.jsonlines import feedback_of
 from resweep.schedule.desk import Desk
 from resweep.serve import accepting, views
+from resweep.serve.accepting import Words
 from resweep.serve.agent import Desks
 from resweep.serve.body import RequestError
 from resweep.store.intake import check_feedback
@@ -60,8 +61,8 @@ def flags(bench: Bench, pipeline: str | None, every: bool, now: float) -> Answer
 class Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a person says of a flag."""
 
-    by: str = ""
-    because: str = ""
+    by: Words = ""
+    because: Words = ""
 
 
 def say_of_flag(bench: Bench, key: str, action: str, raw: object) -> Answer:
@@ -204,8 +205,8 @@ class Work(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pipeline: str
     action: str = "start"
     seconds: float | None = None
-    because: str = ""
-    by: str = ""
+    because: Words = ""
+    by: Words = ""
 
 
 def maintenances(bench: Bench, now: float) -> Answer:

@@ -119,7 +119,7 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
         yield Job(name="webhook", timetable=Every(WEBHOOK_S), run=caller.run)
     if outlets.otlp is not None:
         pusher = Pusher(outlets.otlp)
-        yield Job(name="otlp", timetable=Every(settings.otlp.interval_s), run=pusher.run)
+        yield Job(name="otlp", timetable=Every(settings.otlp.interval_s), run=pusher.run, vital=False)
 
 
 def _ignore(result: object) -> None:

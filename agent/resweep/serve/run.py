@@ -51,9 +51,9 @@ def run(settings: Settings, told: Callable[[Endpoint, places.Places], None]) -> 
     )
     try:
         agent = Agent(settings, where, address=address)
+        token = places.token_of(settings, where) or places.make_token(where)
         try:
             agent.start()
-            token = settings.agent.token or places.token_of(settings, where) or places.make_token(where)
             asyncio.run(_serve(agent, listener, token, told))
         finally:
             agent.stop()

@@ -106,3 +106,32 @@ def test_metrics_come_in_the_format_and_packing_asked_for(traffic: Any, agent: A
     openmetrics = agent.call("/metrics", accept="application/openmetrics-text; version=1.0.0")[1]
     assert openmetrics.endswith(b"# EOF\n")
     assert agent.call("/metrics", accept_encoding="gzip")[1][:2] == b"\x1f\x8b"
+
+
+DOCUMENTS = {
+    "deep": '{"a":' * 900 + "1" + "}" * 900,
+    "surrogate": '{"a":"\\ud800"}',
+    "infinite": '{"a":1e999}',
+    "huge": '{"a":' + "9" * 5000 + "}",
+    "nul": '{"\\u0000":1}',
+    "list": "[]",
+    "number": "5",
+    "null": "null",
+}
+BODIES = {
+    "/v1/accept": '{"pipeline":"nasty","document":%s}',
+    "/v1/events": '{"type":"config","pipeline":"nasty","config":%s}',
+    "/v1/batches": '{"schema":"resweep.batch/1","writer":"nasty","seq":1,"ts":1,"configs":[%s]}',
+    "/v1/feedback": "[%s]",
+    "/v1/tuned": '{"tuned":[{"pipeline":"nasty","basis":"b","context_k":3,"parts":%s}]}',
+    "/v1/maintenance": '{"pipeline":"nasty","seconds":%s}',
+}
+
+
+@pytest.mark.parametrize("document", list(DOCUMENTS.values()), ids=list(DOCUMENTS))
+def test_no_body_is_a_5xx(agent: Any, document: str) -> None:
+    """Whatever it holds, wherever it is sent."""
+    for path, body in BODIES.items():
+        for sent in (body % document, document):
+            assert agent.call(path, sent.encode())[0] < 500, (path, sent[:80])
+    assert agent.call("/healthz")[0] == 200
