@@ -187,3 +187,13 @@ def test_a_home_that_cannot_be_written_names_owner_and_user(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreReadOnlyError, match=f"this process is user {os.getuid()}"):
         places(Settings(agent=AgentSettings(home=str(tmp_path / "file" / "home"))))
+
+
+def test_a_file_of_another_user_is_named_with_both_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A volume that was written as root, for instance; root itself may write everything."""
+    (tmp_path / "resweep.db").write_text("")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "resweep.db")
+    with pytest.raises(StoreReadOnlyError, match=rf"resweep\.db belongs to user {os.getuid()} and this"):
+        places(Settings(agent=AgentSettings(home=str(tmp_path))))

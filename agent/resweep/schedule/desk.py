@@ -57,12 +57,15 @@ class Desk:
             told_until = self._restore(now)
             self._refresh(now)
             for pipeline in self._store.pipelines():
-                for record in self._store.configs(pipeline):
-                    self.judge.config_seen(record)
-                first = int(told_until // MINUTE) + 1  # of the minute in between it saw a part
-                for window in self._store.windows(pipeline, first, int(now // MINUTE) + 1):
-                    self.judge.observe(window, min(now, float((window.minute + 1) * MINUTE)))
+                self._retell(pipeline, told_until, now)
             self._dirty = True
+
+    def _retell(self, pipeline: str, told_until: float, now: float) -> None:
+        for record in self._store.configs(pipeline):
+            self.judge.config_seen(record)
+        first = int(told_until // MINUTE) + 1  # of the minute in between the judge saw a part
+        for window in self._store.windows(pipeline, first, int(now // MINUTE) + 1):
+            self.judge.observe(window, min(now, float((window.minute + 1) * MINUTE)))
 
     def _restore(self, now: float) -> float:
         saved = self._store.judge_state()

@@ -62,17 +62,25 @@ def places(settings: Settings) -> Places:
                 "set RESWEEP_HOME"
             )
         home = found
+    _check_ours(home)
     spool = Path(agent.spool_dir).expanduser().absolute() if agent.spool_dir else home / "spool"
     return Places(home=home, spool=spool, store=agent.store or f"sqlite:///{home / 'resweep.db'}")
 
 
-def _unwritable(home: Path) -> str:
-    """Say why a folder cannot be used: whose it is, and who we are."""
-    closest = next(folder for folder in (home, *home.parents) if folder.exists())
+def _check_ours(home: Path) -> None:
+    """Raise StoreReadOnlyError where a file of an earlier agent belongs to another user."""
+    for path in (home / "token", home / "spool", *sorted(home.glob("resweep.db*"))):
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+            raise StoreReadOnlyError(_unwritable(path))
+
+
+def _unwritable(path: Path) -> str:
+    """Say why a file or folder cannot be used: whose it is, and who we are."""
+    closest = next(at for at in (path, *path.parents) if at.exists())
     owner = closest.stat().st_uid
     return (
-        f"expected to write in {home}; {closest} belongs to user {owner} and this process is user "
-        f"{os.getuid()}: hand the folder over (chown -R {os.getuid()} {closest}) or set RESWEEP_HOME"
+        f"expected to write {path}; {closest} belongs to user {owner} and this process is user "
+        f"{os.getuid()}: hand it over (chown -R {os.getuid()} {closest}) or set RESWEEP_HOME"
     )
 
 
