@@ -18,7 +18,7 @@ from resweep.record.adapters import adapter_for
 from resweep.record.adapters.base import Adapter, Facts
 from resweep.record.call import current, extra_of, innermost
 from resweep.record.identity import config_of, declared_depth
-from resweep.record.objects import unwatch_object, watch_methods, watch_of
+from resweep.record.objects import unwatch_object, watch_of
 from resweep.record.options import Options, options, salt_of
 from resweep.record.options import configure as _configure
 from resweep.record.process import hook, lock, recorders
@@ -114,7 +114,7 @@ def _watch(retriever: Any, recorder: Recorder, given: _Given, defaults: Options)
         asked=facts.asked if facts.asked is not None else declared_depth(record),
         capture=_capture(given.capture, defaults),
         redact=given.redact or defaults.redact,
-        extract=given.extract,
+        extract=given.extract or adapter.extractor(retriever),
         tokens=given.tokens or defaults.tokens,
         probe=given.probe,
         user_key=given.user_key,
@@ -282,7 +282,7 @@ def _install(retriever: Any, adapter: Adapter, one: Watch, methods: Iterable[str
     names = list(methods) if methods is not None else adapter.methods(retriever)
     if not names:
         raise UsageError("it has no method whose name says that it retrieves; name them with methods=[…]")
-    watched = watch_methods(retriever, names, one)
+    watched = adapter.install(retriever, names, one)
     adapter.tap(retriever, one)
     one.look = _looking(adapter, retriever)
     return watched

@@ -183,17 +183,22 @@ def keep(call: Call) -> None:
 
 def _lose(ring: Ring, call: Call) -> None:
     """Keep the counts of a call whose record has no room; every counter stays exact."""
-    site = call.site
-    total = call.total if call.total is not None else site.count(call.result)
+    site, watch = call.site, call.site.watch
+    asked = site.asked_by(call.args, call.kwargs)
     error_class = call.failure.error_class if call.failure is not None else ""
-    none = call.result is None and call.state == OK
-    key = (site.watch, call.state, none, site.asked_by(call.args, call.kwargs), total, error_class)
+    answers = [call.result]
+    if watch.multi is not None and call.state == OK:
+        answers = [answer for _, answer in watch.multi(call.args, call.kwargs, call.result)]
+    keys: list[Lost] = []
+    for answer in answers:
+        total = call.total if call.total is not None else site.count(answer)
+        keys.append((watch, call.state, answer is None and call.state == OK, asked, total, error_class))
     let_go(call)
     with ring.lock:
-        lost = ring.lost
-        if key not in lost and len(lost) >= _LOST_KINDS_MAX:
-            key = (*key[:3], None, min(total, 1), error_class)
-        lost[key] = lost.get(key, 0) + 1
+        for key in keys:
+            if key not in ring.lost and len(ring.lost) >= _LOST_KINDS_MAX:
+                key = (*key[:3], None, min(key[4], 1), error_class)
+            ring.lost[key] = ring.lost.get(key, 0) + 1
 
 
 def let_go(call: Call) -> None:

@@ -25,7 +25,7 @@ _CONTAINERS = (
     "items",
     "data",
 )
-_PASSAGE_KEYS = frozenset(("text", "page_content", "content", "id", "score", "distance", "metadata"))
+_PASSAGE_KEYS = frozenset(("text", "page_content", "content", "id", "score", "distance"))
 
 
 class Found(NamedTuple):
@@ -66,7 +66,10 @@ def _find(result: Any) -> Found:
         return _tuple(result)
     if isinstance(result, Mapping):
         return _mapping(result)
-    if hasattr(result, "columns") and hasattr(result, "to_dict"):  # a data frame
+    for name in ("to_pylist", "to_dicts"):  # a table of Arrow, a data frame of Polars
+        if hasattr(result, name):
+            return _sequence(getattr(result, name)())
+    if hasattr(result, "columns") and hasattr(result, "to_dict"):  # a data frame of pandas
         return _sequence(result.to_dict("records"))
     if isinstance(result, Sequence):
         return _sequence(result)

@@ -204,13 +204,18 @@ def _from_row(row: Any, depth: int) -> Reading:
 
 
 def _from_object(passage: Any, depth: int) -> Reading:
-    own = getattr(passage, "__dict__", None)
-    if own:
-        reading = _from_mapping(own, depth)
+    held = getattr(passage, "__dict__", None)
+    if held:
+        reading = _from_mapping(held, depth)
         if reading != _BLANK:
             return reading
-    if hasattr(passage, "_mapping"):  # a row of SQLAlchemy
-        return _from_mapping(dict(passage._mapping), depth)
+    if hasattr(passage, "_mapping"):  # a row of SQLAlchemy; a mapped object may be one of its columns
+        columns = dict(passage._mapping)
+        own = _from_mapping(columns, depth)
+        for value in columns.values():
+            if hasattr(value, "__mapper__"):
+                own = _with_inner(own, value, depth + 1)
+        return own
     if hasattr(passage, "to_dict") and hasattr(passage, "index"):  # a row of pandas
         return _from_mapping(passage.to_dict(), depth)
     found = {name: value for name in _ATTRIBUTES if (value := getattr(passage, name, None)) is not None}

@@ -127,7 +127,7 @@ class Watch:
 class Site:
     """One wrapped function of a watched retriever: its watch, and where its arguments say what."""
 
-    __slots__ = ("depth_at", "next_number", "on", "query_at", "recorder", "watch")
+    __slots__ = ("default", "depth_at", "next_number", "on", "query_at", "recorder", "watch")
 
     def __init__(self, watch: Watch, function: object, *, skip: int = 0) -> None:
         """`skip` counts leading parameters that are bound and so not among a call's arguments."""
@@ -136,12 +136,18 @@ class Site:
         self.next_number = watch.recorder.ids.next
         self.on = True
         watch.sites.append(self)
-        names = _parameters(function)[skip:]
+        parameters = _parameters(function)
+        names = list(parameters)[skip:]
+        self.default = next((parameters[name] for name in names if name in DEPTHS), None)
         self.depth_at = next((at for at, name in enumerate(names) if name in DEPTHS), None)
         self.query_at = next((at for at, name in enumerate(names) if name in QUERIES), 0)
 
     def asked_by(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
-        """Return the depth a call asks for: its own argument, else what holds for every call."""
+        """Return the depth a call asks for: its own argument, else what holds for every call.
+
+        The default of the function's own parameter comes last: a k lost on the way to a client falls back to
+        it, and what was declared is then what was asked.
+        """
         for name in kwargs:
             if name in DEPTHS:
                 depth = as_depth(kwargs[name])
@@ -151,7 +157,7 @@ class Site:
             depth = as_depth(args[self.depth_at])
             if depth is not None:
                 return depth
-        return self.watch.asked
+        return self.default if self.watch.asked is None else self.watch.asked
 
     def query_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         """Return the question as it was passed, None where a call has none."""
@@ -179,8 +185,10 @@ def as_depth(value: object) -> int | None:
     return depth if 1 <= depth <= 1_000_000 else None
 
 
-def _parameters(function: object) -> list[str]:
+def _parameters(function: object) -> dict[str, int | None]:
+    """The parameters of a function, each with its default where that is a depth."""
     try:
-        return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+        found = inspect.signature(function).parameters  # type: ignore[arg-type]
     except (ValueError, TypeError):
-        return []
+        return {}
+    return {name: as_depth(one.default) for name, one in found.items()}

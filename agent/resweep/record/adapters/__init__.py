@@ -13,6 +13,13 @@ _BY_PACKAGE = {
     "langchain": "langchain",
     "langchain_classic": "langchain",
     "langchain_community": "langchain",
+    "llama_index": "llamaindex",
+    "haystack": "haystack",
+    "haystack_integrations": "haystack",
+    "qdrant_client": "qdrant",
+    "chromadb": "chroma",
+    "lancedb": "lancedb",
+    "faiss": "faiss",
 }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from resweep.domain.values import clean
 from resweep.record.asking import conditions
 from resweep.record.attributes import class_attribute
+from resweep.record.objects import watch_methods
 from resweep.record.watching import as_depth
 
 if TYPE_CHECKING:
@@ -96,6 +97,14 @@ class Adapter:
 
     def tap(self, obj: Any, watch: Watch) -> None:
         """Look at the stages inside the object."""
+
+    def extractor(self, obj: Any) -> Callable[[Any], Any] | None:
+        """Return what finds the passages in an answer of this object; None where they lie open."""
+        return None
+
+    def install(self, obj: Any, names: Iterable[str], watch: Watch) -> Any:
+        """Make these methods of an object recording; return the object, or a proxy of one that cannot be."""
+        return watch_methods(obj, names, watch)
 
     def splitter(self) -> Splitter | None:
         """Return what splits a call that asks many questions at once; None where a call asks one."""
