@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from resweep.domain.estimate import (
     DEFAULT_ALPHA,
     check_weights,
     effective_size,
-    normal_quantile,
     t_quantile,
     weighted_mean,
 )
@@ -131,10 +131,10 @@ def resampled_deviations(
 
     `centred` are values less their mean. Cases are drawn with replacement, all columns together. Above
     `most_draws` draws (cases times resamples) the means come from their normal limit instead, which has the
-    same covariance.
+    same covariance. A resample of n cases spreads by (n - 1)/n too little; that is made good.
     """
     n, columns = centred.shape
-    if n * resamples > MOST_DRAWS:
+    if n * resamples > most_draws:
         return _normal_deviations(_covariance(centred, weights), resamples, rng)
     weighted = np.column_stack([centred * weights[:, None], weights])
     deviations = np.empty((resamples, columns))
@@ -143,7 +143,7 @@ def resampled_deviations(
         stop = min(start + step, resamples)
         sums = _draw_counts(n, stop - start, rng) @ weighted
         deviations[start:stop] = sums[:, :-1] / sums[:, -1:]
-    return deviations
+    return deviations * math.sqrt(n / (n - 1)) if n > 1 else deviations
 
 
 def _draw_counts(n: int, resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -160,9 +160,11 @@ def _normal_deviations(covariance: FloatArray, resamples: int, rng: np.random.Ge
     return deviations
 
 
-def _small_sample(alpha: float, size: float) -> float:
-    """Return by how much a normal critical value must grow for this effective sample size."""
-    return t_quantile(1 - alpha, size - 1) / normal_quantile(1 - alpha) if size > 1 else math.inf
+def _for_size(critical: float, size: float) -> float:
+    """Return a critical value of normal deviations as one of Student's, for this effective sample size."""
+    if critical <= 0:
+        return critical
+    return t_quantile(min(NormalDist().cdf(critical), 1 - 1e-9), size - 1) if size > 1 else math.inf
 
 
 def _leads(means: FloatArray, errors: FloatArray, margin: float) -> FloatArray:
@@ -219,7 +221,7 @@ def best_set(
     else:
         rng = np.random.default_rng(seed)
         drawn = resampled_deviations(centred, weights, resamples, rng)
-        critical = _critical(drawn, errors, alpha) * _small_sample(alpha, size)
+        critical = np.array([_for_size(one, size) for one in _critical(drawn, errors, alpha).tolist()])
     return BestSet(
         kept=np.asarray(too_few | (statistic <= critical)),
         best=int(np.argmax(means)),
@@ -278,8 +280,8 @@ def _critical_change(
     if error == 0 or math.isinf(error):
         return 0.0 if error == 0 else math.inf, math.inf
     drawn = resampled_deviations(centred, weights, resamples, np.random.default_rng(seed))[:, 0] / error
-    both = float(np.quantile(np.abs(drawn), 1 - alpha)) * _small_sample(alpha / 2, size)
-    return both, float(np.quantile(-drawn, 1 - alpha)) * _small_sample(alpha, size)
+    both, fall = (float(np.quantile(x, 1 - alpha)) for x in (np.abs(drawn), -drawn))
+    return _for_size(both, size), _for_size(fall, size)
 
 
 def _around(difference: float, half: float) -> tuple[float, float]:
