@@ -95,3 +95,18 @@ def test_the_first_day_is_for_learning(lab: Any) -> None:
     lab.feed(engine, lab.traffic(lab.world(seed=5), 2000, start=last, first=5000))
     assert lab.flags(engine) == []
     assert {s.layer: s.state for s in engine.status()}["twins"] == "learning"
+
+
+def test_scores_that_turn_round_are_told_even_while_learning(lab: Any) -> None:
+    """200 answers by similarity, 200 by distance, no query recorded: one notice, and nothing else."""
+    from resweep.detect.passive.engine import PassiveEngine
+
+    engine = PassiveEngine("p", salt=lab.salt)
+    last = lab.feed(engine, lab.traffic(lab.world(), 200, keyed=False))
+    end = lab.feed(
+        engine, lab.traffic(lab.world(score=lambda s: 1 - s), 200, start=last, first=200, keyed=False)
+    )
+    engine.advance(end + 60)
+    (flag,) = lab.flags(engine)
+    assert (flag.reason, flag.severity) == ("score_scale", "notice")
+    assert "Score direction changed" in flag.message

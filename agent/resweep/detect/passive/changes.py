@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from resweep.domain.verdict import Flag, Layer
+from resweep.domain.verdict import FlagChange, Layer
 
-Kind = Literal["opened", "updated", "cleared"]
+__all__ = ["FlagChange", "LayerState", "State"]
+
 State = Literal["learning", "quiet", "suspect", "alarm"]
-
-
-@dataclass(frozen=True, slots=True)
-class FlagChange:
-    """One change of one flag. `flag` is its whole state after the change."""
-
-    flag: Flag
-    kind: Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

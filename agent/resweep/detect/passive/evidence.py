@@ -139,26 +139,28 @@ class Shares(msgspec.Struct):
         return self.known
 
     def _fit(self) -> Null:
-        weights = [min(p.n, 200) for p in self.past]
-        rates = [p.hits / p.nights for p in self.past]
+        # The newest day waits, or a change would make itself usual while evidence gathers.
+        past = self.past[: len(self.past) - min(4, len(self.past) // 3)]
+        weights = [min(p.n, 200) for p in past]
+        rates = [p.hits / p.nights for p in past]
         own = 50.0  # the prior counts as so many votes
         total = own + sum(weights)
         mean = (own * self.prior + sum(w * r for w, r in zip(weights, rates, strict=True))) / total
         mean = min(0.9, max(mean, self.floor))
-        return Null(mean, self._variance(mean, weights, rates))
+        return Null(mean, self._variance(mean, past, weights))
 
-    def _variance(self, mean: float, weights: list[int], rates: list[float]) -> float:
+    def _variance(self, mean: float, past: list[Period], weights: list[int]) -> float:
         """Between-period variance: what was seen beyond binomial noise, shrunk to the prior's."""
         prior = (self.spread * mean) ** 2
         if not weights:
             return prior
-        seen = sum(
-            w * ((r - mean) ** 2 - mean * (1 - mean) / max(p.n, 1))
-            for w, r, p in zip(weights, rates, self.past, strict=True)
-        )
-        learnt = max(0.0, seen / sum(weights))
-        worst = max(rates) - mean  # three SD reach the worst period seen
-        learnt = max(learnt, (worst / 3) ** 2 if len(weights) >= 4 else 0.0)
+        squares = [(p.hits / p.nights - mean) ** 2 for p in past]
+        noise = [mean * (1 - mean) / p.n for p in past]
+        beyond = sum(w * (s - e) for w, s, e in zip(weights, squares, noise, strict=True))
+        learnt = max(0.0, beyond / sum(weights))
+        if len(weights) >= 4:  # three SD reach the widest period seen, less its own noise
+            widest = max(s - 6 * e for s, e in zip(squares, noise, strict=True))
+            learnt = max(learnt, widest / 9)
         return (8 * prior + len(weights) * learnt) / (8 + len(weights))
 
 
@@ -220,8 +222,14 @@ class Rise(msgspec.Struct):
 
     def weigh(self, null: Null) -> float:
         """Return log M under a null, and remember its peak. To be called after a hit."""
-        terms = [(log(o.weight) + self._ratio(o, null)) for o in self.onsets if o.hits >= LEAST_HITS]
+        share = null.mean + self.least / 2  # below it a ratio is at most 1: not worth computing
+        terms = [
+            log(o.weight) + self._ratio(o, null)
+            for o in self.onsets
+            if o.hits >= LEAST_HITS and o.hits > o.n * share
+        ]
         if not terms:
+            self.log_m = -99.0
             return self.log_m
         top = max(terms)
         self.log_m = top + log(sum(exp(t - top) for t in terms))

@@ -20,7 +20,7 @@ LOUD = 4.0  # predictive t from which a stream counts as moved
 RISE = 0.3  # of a share
 FEW = 0.1
 PART = 0.7  # share of new answers below which most answers are as before
-GONE = 0.15
+GONE = 0.25
 
 
 class LevelCause(NamedTuple):

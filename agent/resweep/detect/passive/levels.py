@@ -25,6 +25,7 @@ WINDOWS = (1, 2, 4, 8, 16, 32, 64, 96)
 WIDER = 6.0  # the alternative's scale, in SD of the null
 MEMORY = 28 * DAY
 LAG = 2 * DAY  # the newest days wait before they become reference
+REFIT = 2 * DAY  # between references once the week is known; daily before
 DEAD_SHARE = 0.03
 SHARE_FLOOR = 0.02  # variance that a share has at least: one that was always 0 or 1 may move a little
 # Read for the cause, never for the alarm: latency alone is nobody's alarm, and rounding renames every shape.
@@ -111,7 +112,8 @@ class Levels:
         return -1 if self.reference is None else self.reference.stage
 
     def _refit(self, ts: float) -> None:
-        if self.reference is not None and ts - self.reference.fitted < DAY:
+        wait = DAY if self.stage < 2 else REFIT
+        if self.reference is not None and ts - self.reference.fitted < wait:
             return
         age = ts - self.blocks[0].ts
         lag = min(LAG, max(0.0, (age - DAY) / 4))
@@ -123,11 +125,15 @@ class Levels:
         if not self.rest:
             self.since = max(self.since, usable[-1].ts)
         else:
-            self.rest = [self._residual(b, self.reference) for b in newest[:-1]][-len(self.rest) :]
+            kept = newest[:-1][-len(self.rest) :]
+            self.rest = list(self._residuals(kept, self.reference))
 
     def _residual(self, block: Block, reference: Reference) -> Array:
-        x = design(np.array([block.ts]), reference.stage)
-        return np.asarray(block.mean - (x @ reference.beta)[0], dtype=np.float64)
+        return np.asarray(self._residuals([block], reference)[0], dtype=np.float64)
+
+    def _residuals(self, blocks: list[Block], reference: Reference) -> Array:
+        x = design(np.array([b.ts for b in blocks]), reference.stage)
+        return np.asarray(np.array([b.mean for b in blocks]) - x @ reference.beta, dtype=np.float64)
 
     def _judge(self, reference: Reference) -> Finding | None:
         recent = [b for b in self.blocks[-len(self.rest) :] if b.ts > self.since]
@@ -158,6 +164,8 @@ class Levels:
         mix = mix_statistic(values, reference)
         t = np.maximum(0.0, (mix - reference.mix_mean[:used]) / reference.mix_sd[:used] - 0.5)
         both = np.hstack([out, log_e(t, reference.freedom[:used])[:, None]])
+        if not reference.shown[_GROUP_0:].all():
+            both[:, MIX] = -99.0
         both[:, self.muted] = -99.0
         if reference.stage < 2:  # the week's own mix is not known yet
             both[:, _GROUP_0:] = -99.0
@@ -214,7 +222,7 @@ class Levels:
         """Set the newest blocks since the freeze against the reference from before it."""
         if self.frozen is None or len(self.after) < 2:
             return None
-        rest = np.array([self._residual(b, self.frozen) for b in self.after])
+        rest = self._residuals(self.after, self.frozen)
         n = np.array([b.n for b in self.after], dtype=float)
         values, sums = windows(rest, n, self.frozen)
         evidence = self._evidence(values, sums, self.frozen)
@@ -283,8 +291,9 @@ def _calibrated(reference: Reference, rest: Array, n: Array) -> Reference:
     """Fill in how far windows of each length stray in the reference itself."""
     spread, freedom = np.ones_like(reference.spread), np.full(len(WINDOWS), 3.0)
     mixes: list[Array] = []
+    running = Running(rest, n, reference)
     for i, length in enumerate(WINDOWS):
-        z = sliding(rest, n, reference, min(length, max(1, len(n) // 3)))
+        z = running.z(min(length, max(1, len(n) // 3)))
         # At least what independence gives, and three SD reach the widest window seen.
         widest = (np.abs(z).max(axis=0) / 3.2) ** 2
         spread[i] = np.maximum(np.maximum((z**2).mean(axis=0), widest), 0.8)
@@ -297,14 +306,19 @@ def _calibrated(reference: Reference, rest: Array, n: Array) -> Reference:
     return wide._replace(mix_mean=mean, mix_sd=sd)
 
 
-def sliding(rest: Array, n: Array, reference: Reference, length: int) -> Array:
-    """Return z of every window of `length` blocks: weighted sum of residuals over the root of the weights."""
-    weight = 1 / (reference.between + reference.within / n[:, None])
-    top = np.cumsum(np.vstack([np.zeros(rest.shape[1]), weight * rest]), axis=0)
-    below = np.cumsum(np.vstack([np.zeros(rest.shape[1]), weight]), axis=0)
-    return np.asarray(
-        (top[length:] - top[:-length]) / np.sqrt(below[length:] - below[:-length]), dtype=np.float64
-    )
+class Running:
+    """Weighted sums of residuals from the first block on, from which any window's z is a difference."""
+
+    def __init__(self, rest: Array, n: Array, reference: Reference) -> None:
+        weight = 1 / (reference.between + reference.within / n[:, None])
+        zero = np.zeros((1, rest.shape[1]))
+        self.top = np.vstack([zero, np.cumsum(weight * rest, axis=0)])
+        self.below = np.vstack([zero, np.cumsum(weight, axis=0)])
+
+    def z(self, length: int) -> Array:
+        """Return z of every window of `length` blocks: weighted sum over the root of the weights."""
+        total = self.top[length:] - self.top[:-length]
+        return np.asarray(total / np.sqrt(self.below[length:] - self.below[:-length]), dtype=np.float64)
 
 
 def windows(rest: Array, n: Array, reference: Reference) -> tuple[Array, Array]:

@@ -16,7 +16,15 @@ from resweep.detect.passive.settings import PassiveSettings
 Measure = Literal["empty", "short", "errors", "negative"]
 MEASURES: tuple[Measure, ...] = ("empty", "short", "errors", "negative")
 LEAST = {"empty": 0.03, "short": 0.10, "errors": 0.03, "negative": 0.10}
-STEPS = (0.03, 0.06, 0.12, 0.25, 0.5, 0.9)  # alternatives, as parts of the way from the null's mean to 1
+STEPS = (
+    0.03,
+    0.06,
+    0.09,
+    0.14,
+    0.25,
+    0.5,
+    0.9,
+)  # of the way from the null's mean to 1
 LEAST_CALLS = 200  # past calls before anything is judged
 
 
@@ -37,6 +45,7 @@ class _Track(msgspec.Struct):
     weekday: Shares
     weekend: Shares
     pooled: Shares
+    on_weekend: bool = False
 
 
 class Outcome:
@@ -72,6 +81,9 @@ class Outcome:
             self._note_calm(measure, n, hits, shares.null().mean)
             return None
         ready = ts - self.started >= DAY and shares.votes >= LEAST_CALLS and (fortnight or not weekend)
+        if weekend != track.on_weekend:  # another past: evidence starts afresh
+            track.rise.reset()
+            track.on_weekend = weekend
         if ready:
             track.rise.count(ts, number, n, hits)
             null = shares.null()
@@ -123,4 +135,5 @@ class Outcome:
 
 def _track(settings: PassiveSettings, measure: Measure) -> _Track:
     rise = Rise(settings.budget_outcome_days, LEAST[measure], steps=STEPS, every=1, relative=1.0)
-    return _Track(rise, *(Shares(prior=0.02, spread=0.5, floor=0.002) for _ in range(3)))
+    weekday, weekend, pooled = (Shares(prior=0.02, spread=0.2, floor=0.002) for _ in range(3))
+    return _Track(rise, weekday, weekend, pooled)

@@ -24,7 +24,7 @@ class PassiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     budget_twins_days: float = 720.0
     budget_shares_days: float = 1440.0
     budget_levels_days: float = 720.0
-    budget_outcome_days: float = 1440.0
+    budget_outcome_days: float = 720.0
     least_twins: float = 0.09  # smallest rise of the changed share that is told
     least_novelty: float = 0.25
     small_ingest: float = 0.5  # growth of the corpus that changes fewer answers is a notice

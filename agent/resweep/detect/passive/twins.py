@@ -30,7 +30,6 @@ class Twin(msgspec.Struct, gc=False):
     old: bytes | None = None
     before: bytes | None = None
     vote: int = -1
-    novel_vote: int = -1
     period: int = -1
     flipped: bool = False
 
@@ -130,9 +129,10 @@ class Twins:
         """Take one sampled record, in time order; return an alarm where it completes one."""
         if self.started is None:
             self.started = record.ts
+        new = record.key not in self.known and record.key not in self.once
         twin = self._held(record)
-        novel = twin is None or twin.first > record.ts - self.settings.held
-        alarm = self._vote_novel(record, twin, novel)
+        old = twin is not None and twin.first <= record.ts - self.settings.held
+        alarm = self._vote_novel(record, new) if new or old else None
         if twin is None:
             return alarm
         return self._vote(record, twin) or alarm
@@ -216,26 +216,22 @@ class Twins:
         assert best is not None
         return TwinAlarm(kind, best.ts, best.number, best.n, best.hits, rise.log_m, null.mean)
 
-    def _vote_novel(self, record: Record, twin: Twin | None, novel: bool) -> TwinAlarm | None:
-        """Vote on whether the query was unknown 12 h ago: a fact of the traffic, not of the system."""
+    def _vote_novel(self, record: Record, new: bool) -> TwinAlarm | None:
+        """Vote on whether the query is new: a fact of the traffic, not of the system.
+
+        A query first seen within 12 h has no vote, so that a burst of one new question counts once.
+        """
         assert self.started is not None
         since = record.ts - self.started
-        if since < self.settings.held:
+        if since < self.settings.held or record.ts < self.novel_quiet_until:
             return None
-        previous = -1 if twin is None else twin.novel_vote
-        armed = since >= self.settings.learning
-        index = previous
-        alarm = None
-        if armed and record.ts >= self.novel_quiet_until:
-            index = self.rise_novelty.vote(record.ts, record.number, novel, previous)
-            if novel and self.rise_novelty.weigh(self.novelty.null()) >= 0:
-                alarm = self._alarm(None, self.rise_novelty, self.novelty)
-            self.novelty.add(record.ts, novel)
-        elif not armed:
-            self.novelty.add(record.ts, novel)
-        if twin is not None:
-            twin.novel_vote = index
-        return alarm
+        self.novelty.add(record.ts, new)
+        if since < self.settings.learning:
+            return None
+        self.rise_novelty.vote(record.ts, record.number, new, -1)
+        if new and self.rise_novelty.weigh(self.novelty.null()) >= 0:
+            return self._alarm(None, self.rise_novelty, self.novelty)
+        return None
 
     def _note_return(self, record: Record, twin: Twin) -> None:
         """Gather evidence that a changed answer is again what it was before the change."""

@@ -1,0 +1,1 @@
+"""Simulated retrieval traffic with known changes, for the detection benchmark."""
