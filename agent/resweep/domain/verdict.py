@@ -84,9 +84,9 @@ class Flag:
     cleared_at_event: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FlagChange:
-    """A flag that opened, sharpened (`updated`) or cleared."""
+    """A flag that opened, sharpened (`updated`) or cleared; `flag` is its whole state after the change."""
 
     flag: Flag
     kind: Literal["opened", "updated", "cleared"]

@@ -29,8 +29,10 @@ from resweep.domain.event import (
 from resweep.domain.faults import classify
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.invalidation import InvalidationRules
+from resweep.domain.sample import query_key
 from resweep.domain.values import number
 
+SALT = b"resweep.event/1"
 LINE_MAX = 16 * 1024 * 1024  # bytes; a longer line is no event
 KINDS = ("similarity", "distance", "rerank")
 
@@ -92,11 +94,13 @@ _HIT_FIELDS = frozenset(_RawHit.__struct_fields__)
 class LineReader:
     """Turns lines into items. Remembers, per pipeline, the config line in force.
 
-    `unknown_fields` counts fields that were ignored, by name.
+    `unknown_fields` counts fields that were ignored, by name. `salt` makes the keys by which a query is
+    known again.
     """
 
-    def __init__(self, rules: InvalidationRules) -> None:
+    def __init__(self, rules: InvalidationRules, salt: bytes = SALT) -> None:
         self.rules = rules
+        self.salt = salt
         self.unknown_fields: dict[str, int] = {}
         self._current: dict[str, str] = {}
 
@@ -141,7 +145,7 @@ class LineReader:
             _returned(raw.returned, raw.asked, len(hits)),
             hits,
             raw.query,
-            None,
+            None if raw.query is None else query_key(raw.query, raw.filters, self.salt),
             raw.candidates,
             raw.reranked,
             raw.filters,
@@ -193,6 +197,8 @@ class LineReader:
         hits = tuple(self._hits(raw.get("hits")))
         error, sizes = _error(raw.get("error"))
         asked = _depth(raw.get("asked"), "asked")
+        query = _text(raw.get("query"))
+        filters = raw["filters"] if isinstance(raw.get("filters"), dict) else None
         event = RetrievalEvent(
             id=event_id,
             ts=ts,
@@ -201,10 +207,11 @@ class LineReader:
             asked=asked,
             returned=_returned(_depth(raw.get("returned"), "returned"), asked, len(hits)),
             hits=hits,
-            query=_text(raw.get("query")),
+            query=query,
+            query_key=None if query is None else query_key(query, filters, self.salt),
             candidates=_depth(raw.get("candidates"), "candidates"),
             reranked=_depth(raw.get("reranked"), "reranked"),
-            filters=raw["filters"] if isinstance(raw.get("filters"), dict) else None,
+            filters=filters,
             latency_s=_finite(raw.get("latency_s")),
             stages=_stages(raw.get("stages")),
             partial=bool(raw.get("partial")),

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from resweep.detect.judge import Judge
+from resweep.detect.passive.engine import PassiveEngine
 from resweep.detect.settings import DetectSettings
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError
@@ -19,7 +20,7 @@ from resweep.domain.fold import fold_counts
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.verdict import Flag, TunedK, Verdict
 from resweep.domain.window import MINUTE, Window
-from resweep.ingest.jsonlines import BadLine, EventLine, Item, LineReader, lines_of
+from resweep.ingest.jsonlines import SALT, BadLine, EventLine, Item, LineReader, lines_of
 
 REPLAY_SCHEMA = "resweep.replay/1"
 DELTA_EVENTS = 5  # events told to the judge at once; fewer at a change of config
@@ -94,6 +95,8 @@ class Replayer:
         self.judge = Judge(settings, rules)
         self.judge.set_tuned(tuned)
         self.result = ReplayResult()
+        self._engines: dict[str, PassiveEngine] = {}
+        self._bases: dict[str, str] = {}
         self._now = 0.0
         self._deltas: dict[str, Window] = {}
         self._flags: dict[tuple[str, float], Flag] = {}
@@ -105,9 +108,12 @@ class Replayer:
         elif isinstance(item, ConfigRecord):
             self._flush(item.pipeline)
             self.judge.config_seen(item)
+            self._bases[item.config] = item.basis
             self._config(item.pipeline, item.config)
         elif isinstance(item, Feedback):
             self.result.feedback += 1
+            for engine in self._engines.values():
+                engine.feedback(item)
         else:
             self.result.bad_lines += 1
             if len(self.result.bad) < BAD_LINES_SHOWN:
@@ -117,6 +123,8 @@ class Replayer:
         """Close the recording: what was pending is told to the judge; return the result."""
         for pipeline in list(self._deltas):
             self._flush(pipeline)
+        for engine in self._engines.values():
+            engine.advance(self._now)
         self.judge.advance(self._now, self.result.events - 1, final=True)
         self._drain()
         self.result.verdicts = self.judge.verdicts(self._now)
@@ -136,8 +144,18 @@ class Replayer:
         fold_counts(delta, event)
         if sizes is not None:
             delta.add(f"dim:{sizes[0]}:{sizes[1]}")
+        self._engine(event.pipeline).observe(number, event)
         if sizes is not None or delta.counts["retrievals"] >= DELTA_EVENTS:
             self._flush(event.pipeline, number)
+
+    def _engine(self, pipeline: str) -> PassiveEngine:
+        found = self._engines.get(pipeline)
+        if found is None:
+            found = PassiveEngine(
+                pipeline, salt=SALT, basis_of=lambda config: self._bases.get(config, config)
+            )
+            self._engines[pipeline] = found
+        return found
 
     def _config(self, pipeline: str, config: str) -> None:
         known = self.result.configs.setdefault(pipeline, [])
@@ -152,6 +170,9 @@ class Replayer:
             self._drain()
 
     def _drain(self) -> None:
+        for engine in self._engines.values():
+            for change in engine.drain():
+                self.judge.merge(change)
         for change in self.judge.drain():
             flag = change.flag
             if change.kind != "cleared" and flag.opened_at_event is None:
