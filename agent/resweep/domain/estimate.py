@@ -108,8 +108,11 @@ def share_interval(mean: float, error: float, size: float, alpha: float) -> tupl
     if size <= 1 or math.isinf(error):
         return 0.0, 1.0
     z, t = normal_quantile(1 - alpha / 2), t_quantile(1 - alpha / 2, size - 1)
-    plain = mean * (1 - mean) / error**2 if error > 0 and 0 < mean < 1 else size
-    n = plain * (z / t) ** 2
+    if error == 0:
+        # All alike: what may still differ is the share of cases of which none was drawn.
+        unseen = z * z / (size * (z / t) ** 2 + z * z)
+        return mean * (1 - unseen), mean + unseen * (1 - mean)
+    n = mean * (1 - mean) / error**2 * (z / t) ** 2
     centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
     return max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))

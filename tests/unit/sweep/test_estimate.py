@@ -49,6 +49,12 @@ def test_the_interval_does_not_collapse_where_all_agree() -> None:
     assert found.low == pytest.approx(0.824, abs=0.005)
 
 
+def test_equal_values_leave_room_for_the_unseen() -> None:
+    """Forty cases at 0.5: none of another kind was drawn, so a share of 0.093 at most is another kind."""
+    found = estimate(np.full(40, 0.5))
+    assert (found.low, found.high) == pytest.approx((0.454, 0.546), abs=0.001)
+
+
 def test_one_case_says_nothing_of_the_mean() -> None:
     """A single case has the whole range as its interval."""
     found = estimate(np.array([0.4]))
