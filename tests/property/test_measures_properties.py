@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +75,36 @@ def test_cases_do_not_touch_one_another(some: Cases) -> None:
             assert ((together[name][i] == alone[name][0]) | (together[name][i] != together[name][i])).all(), (
                 name
             )
+
+
+def _by_hand(ranking: list[str], grades: dict[str, int], k: int) -> dict[str, float]:
+    """Return the measures as their definitions read, one passage at a time."""
+    relevant = {passage for passage, grade in grades.items() if grade >= 1}
+    places = {p: ranking.index(p) + 1 for p in relevant if p in ranking[:k]}
+    found = [sum(place <= rank for place in places.values()) for rank in range(k + 1)]
+    gathered = sum(found[place] / place for place in places.values())
+    gain = sum(grades[p] / math.log2(place + 1) for p, place in places.items())
+    best = sorted((grades[p] for p in relevant), reverse=True)[:k]
+    ideal = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1))
+    returned = ranking[:k]
+    return {
+        "recall": found[k] / len(relevant),
+        "all_evidence": float(found[k] == len(relevant)),
+        "partial_credit": found[k] / len(relevant) - (found[k] == len(relevant)),
+        "precision": found[k] / k,
+        "precision_returned": found[k] / len(returned) if returned else 0.0,
+        "context_precision": gathered / min(len(relevant), k),
+        "ap": gathered / len(relevant),
+        "mrr": 1 / min(places.values()) if places else 0.0,
+        "ndcg": gain / ideal,
+        "judged": sum(p in grades for p in returned) / len(returned) if returned else math.nan,
+    }
+
+
+@given(rankings, judgments)
+def test_the_one_pass_gives_what_the_definitions_say(ranking: list[str], grades: dict[str, int]) -> None:
+    """Every measure at every depth is the one counted by hand."""
+    values = _measured([(ranking, grades)]).values
+    for column, k in enumerate(DEPTHS):
+        for name, value in _by_hand(ranking, grades, k).items():
+            assert values[name][0, column] == pytest.approx(value, abs=1e-12, nan_ok=True), (name, k)
