@@ -12,9 +12,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Calendar:
-    """Shape of a year's traffic. `zones` are hours ahead of UTC of the offices that ask, equally many each."""
+    """Shape of a year's traffic. `zones`: hours ahead of UTC of the offices that ask."""
 
-    rate: float = 100.0  # mean calls an hour
+    rate: float = 40.0  # mean calls an hour
     zones: tuple[float, ...] = (0.0,)
     weekend: float = 0.4  # of a weekday's volume
     lunch: float = 0.0  # part of the volume that goes at noon

@@ -13,7 +13,10 @@ APART: tuple[Scenario, ...] = (
     Scenario(
         name="holidays",
         calendar=Calendar(
-            lunch=0.3, holidays=(45, 46, 88, 120, 121, 200, 290, 358, 359), clock_changes=(84, 301), zones=(1.0,)
+            lunch=0.3,
+            holidays=(45, 46, 88, 120, 121, 200, 290, 358, 359),
+            clock_changes=(84, 301),
+            zones=(1.0,),
         ),
         bursts=0.5,
     ),
@@ -31,6 +34,8 @@ APART: tuple[Scenario, ...] = (
     ),
     Scenario(name="flaky tenants", tenants=20, flaky=0.08, fresh=0.2, cache=0.5, known=800),
     Scenario(name="rewritten", fresh=0.95, calendar=Calendar(zones=(0, 5), weekend=0.5), bursts=0.3),
-    Scenario(name="anonymous bursts", anonymous=True, fresh=1.0, bursts=0.5, calendar=Calendar(holidays=(60, 61))),
+    Scenario(
+        name="anonymous bursts", anonymous=True, fresh=1.0, bursts=0.5, calendar=Calendar(holidays=(60, 61))
+    ),
     Scenario(name="quiet desk", calendar=Calendar(rate=1.0), known=200),
 )

@@ -105,16 +105,23 @@ class World:
             self._cache = {key: hits for key, hits in self._cache.items() if not hit[key[0]]}
 
     def _burst(self, h: int, burst: tuple[int, float, int]) -> tuple[int, float, int]:
-        question, share, until = burst
-        if h < until:
+        if h < burst[2]:
             return burst
-        if self.rng.random() < self.scenario.bursts / 24:
-            return (int(self.rng.integers(self.scenario.known)), self.rng.uniform(0.15, 0.35), h + 1 + int(self.rng.integers(3)))
+        rng = self.rng
+        if rng.random() < self.scenario.bursts / 24:
+            return (
+                int(rng.integers(self.scenario.known)),
+                rng.uniform(0.15, 0.35),
+                h + 1 + int(rng.integers(3)),
+            )
         return (-1, 0.0, -1)
 
-    def _hour(self, h: int, n: int, mix: NDArray[np.float64], burst: tuple[int, float, int]) -> Iterator[RetrievalEvent]:
+    def _hour(
+        self, h: int, n: int, mix: NDArray[np.float64], burst: tuple[int, float, int]
+    ) -> Iterator[RetrievalEvent]:
         s, rng = self.scenario, self.rng
-        weights = self.popularity * (mix[self.topic] / np.bincount(self.topic, self.popularity, TOPICS)[self.topic])
+        usual = np.bincount(self.topic, self.popularity, TOPICS)
+        weights = self.popularity * (mix / usual)[self.topic]
         crawler = n if h // 24 in s.crawls else 0
         questions = rng.choice(s.known, size=n + crawler, p=weights / weights.sum())
         new = rng.random(n + crawler) < s.fresh
@@ -152,7 +159,8 @@ class World:
         key = (q, tenant, after)
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = self._hits(q, after, np.random.default_rng([q, int(self.version[q]), tenant]))
+            rng = np.random.default_rng([q, int(self.version[q]), tenant])
+            found = self._cache[key] = self._hits(q, after, rng)
         return found
 
     def _hits(self, q: int, after: bool, rng: np.random.Generator) -> tuple[Hit, ...]:
