@@ -203,7 +203,7 @@ def test_a_partial_and_a_method_are_wrapped(sink: MemorySink) -> None:
 
     resweep.watch(functools.partial(Index().find, k=3), sink=sink)("q")
     resweep.watch(Index().find, sink=sink)("q", 2)
-    assert [(event.asked, event.returned) for event in sink.events] == [(None, 3), (2, 2)]
+    assert [(event.asked, event.returned) for event in sink.events] == [(3, 3), (2, 2)]
 
 
 def test_a_retriever_that_calls_itself_counts_once(sink: MemorySink) -> None:

@@ -245,7 +245,20 @@ def _make(wanted: Any, defaults: Options) -> Recorder:
         sample_rate=defaults.sample_rate,
         sample_per_minute=defaults.sample_per_minute,
         own_configs=defaults.configs,
+        spans=_spans(defaults.spans),
     )
+
+
+def _spans(target: Any) -> Any:
+    if not target or target in ("none", "off"):
+        return None
+    try:
+        from resweep.record.spans import Spans  # OpenTelemetry, which most services do without
+
+        return Spans(target if not isinstance(target, str) or target.startswith("http") else True)
+    except ImportError as error:
+        _log.warning("spans are off: %s; install opentelemetry-sdk", error)
+        return None
 
 
 def _expose(recorder: Recorder, registry: Any) -> None:

@@ -55,13 +55,13 @@ class Call:
 class Extra:
     """What came in while a call ran: stages with their seconds and results, facts noted by the user."""
 
-    __slots__ = ("facts", "scored", "stages", "trace")
+    __slots__ = ("around", "facts", "scored", "stages")
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
         self.facts: dict[str, object] = {}
         self.scored: Any = None
-        self.trace: tuple[str, str] | None = None
+        self.around: Any = None  # the surrounding span, where spans are on
 
 
 class Ring:
@@ -128,6 +128,9 @@ def begin(site: Site, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call 
     if parent is not None:
         call.parent = parent
     call.number = site.next_number()
+    spans = site.recorder.spans
+    if spans is not None:
+        extra_of(call).around = spans.surrounding()
     _set(call)
     call.t0 = clock()
     return call

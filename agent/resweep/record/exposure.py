@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 
 from resweep.domain.event import Feedback, parse_event_id
-from resweep.domain.snapshot import DROP_REASONS, Sample, window_samples
+from resweep.domain.snapshot import DROP_REASONS, Exemplar, Sample, window_samples
 from resweep.domain.window import Window
 
 OWN_CONFIGS = 5
@@ -23,6 +23,7 @@ class Totals:
         self._own = max(1, min(own, OWN_CONFIGS_MAX))
         self._series: dict[tuple[str, str], tuple[str, str]] = {}
         self._totals: dict[tuple[str, str], Window] = {}
+        self.exemplars: dict[tuple[str, str], Exemplar] = {}
         self._ratings: OrderedDict[tuple[str, str, str | None], None] = OrderedDict()
 
     def see(self, pipeline: str, config: str) -> Window:
@@ -51,7 +52,10 @@ class Totals:
     def samples(self) -> Iterator[Sample]:
         """Yield every series of the totals."""
         for (pipeline, config), total in self._totals.items():
-            yield from window_samples(pipeline, config, total)
+            shown = self.exemplars.get((pipeline, config))
+            for sample in window_samples(pipeline, config, total):
+                timed = sample.metric == "resweep_retrieval_duration_seconds" and sample.labels[-1] == "total"
+                yield sample._replace(exemplar=shown) if timed and shown is not None else sample
 
     def _place(self, pipeline: str, config: str) -> tuple[str, str]:
         """Fix which series a config has: its own, its pipeline's `other`, or that of everything else."""

@@ -6,10 +6,11 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resweep.domain.event import ErrorInfo, Hit, RetrievalEvent
 from resweep.domain.fold import fold
+from resweep.domain.snapshot import Exemplar
 from resweep.domain.values import identity, label
 from resweep.domain.window import MINUTE, Window
 from resweep.record.asking import FILTERS, QUERY_LONGEST, filters_of, key_of, question, veiled
@@ -26,6 +27,9 @@ from resweep.record.tokens import Tokens
 from resweep.record.uniform import Uniform
 from resweep.record.watching import Watch
 
+if TYPE_CHECKING:
+    from resweep.record.spans import Spans
+
 Key = tuple[str, str]  # pipeline, config
 CONFIGS_MAX = 256  # whose references are kept at once
 # Answers that are looked into: beyond this rate every second, third, … one, so that folding takes a few per
@@ -41,10 +45,14 @@ class Folding:
     `salt` veils queries and filter values. `dropped` counts records given up by reason.
     """
 
-    def __init__(self, ids: Ids, salt: bytes, sample_rate: float, sample_per_minute: int) -> None:
+    def __init__(
+        self, ids: Ids, salt: bytes, sample_rate: float, sample_per_minute: int, spans: Spans | None = None
+    ) -> None:
         self.windows: dict[tuple[str, str, int], Window] = {}
         self.samples: list[RetrievalEvent] = []
         self.dropped: Counter[str] = Counter()
+        self.exemplars: dict[Key, Exemplar] = {}
+        self._spans = spans
         self._ids = ids
         self._salt = salt
         self._sampling = (sample_rate, sample_per_minute)
@@ -195,10 +203,13 @@ class Folding:
         message = None
         if watch.capture != "none" and failure.message:
             message = Redaction(watch.redact)(failure.message, QUERY_LONGEST)
-        event = self._blank(call, ts)._replace(error=ErrorInfo(failure.error_class, message))
+        error, trace_id = ErrorInfo(failure.error_class, message), staged(call.extra, {}).trace_id
+        event = self._blank(call, ts)._replace(error=error, trace_id=trace_id)
         fold(window, event)
         if failure.got is not None and failure.expected is not None:
             window.add(f"dim:{failure.got}:{failure.expected}")
+        if self._spans is not None:
+            self._trace(call, event, None)
         if sampled:
             self._keep(call, window, event, call.site.query_of(call.args, call.kwargs), ())
 
@@ -218,6 +229,8 @@ class Folding:
         top = hits[0].score if hits else None
         if top is not None and not event.partial and self._confidence_of(watch).low(top, hits[-1].score):
             window.add("low_confidence")
+        if self._spans is not None:
+            self._trace(call, event, query)
         if sampled:
             self._keep(call, window, event, query, found.passages)
 
@@ -305,6 +318,22 @@ class Folding:
             uniform = self._uniform[key] = Uniform(*self._sampling)
         return uniform
 
+    def _trace(self, call: Call, event: RetrievalEvent, query: Any) -> None:
+        """Make the event's span, and remember its trace as an example of its duration."""
+        assert self._spans is not None
+        watch = call.site.watch
+        text = question(query) if watch.capture == "text" else None
+        event = event._replace(
+            id=self._ids.text(call.t0, call.number, watch.config),
+            query=None if text is None else Redaction(watch.redact)(text, QUERY_LONGEST),
+            latency_s=call.t1 - call.t0,
+        )
+        self._spans.emit(event, None if call.extra is None else call.extra.around, watch.record.observed)
+        if event.trace_id is not None and event.error is None:
+            labels = (("trace_id", event.trace_id),)
+            _keep_below(self.exemplars, CONFIGS_MAX)
+            self.exemplars[watch.pipeline, watch.config] = Exemplar(labels, call.t1 - call.t0, event.ts)
+
     def _keep(
         self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
     ) -> None:
@@ -321,6 +350,7 @@ class Folding:
             id=self._ids.text(call.t0, call.number, watch.config),
             query_key=key_of(query, filters, self._salt),
             user_key=_user(watch, call),
+            p=self._uniform_of(watch).share,
         )
         if watch.capture == "none":
             return event._replace(filters=veiled(filters, self._salt) if filters else None)

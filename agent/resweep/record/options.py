@@ -30,7 +30,8 @@ class Options:
     `sink` is "none", "spool:PATH", an http URL, or a sink object. `sample_rate` is a share of calls, at most
     `sample_per_minute` of each config. `ring_bytes` bounds what records keep alive until they are folded;
     `flush_s` is how often they are handed over. `configs` is how many keep series of their own. `salt` joins
-    the veiled queries of processes that do not share a home folder.
+    the veiled queries of processes that do not share a home folder. `spans` is True (or "otel") for a span of
+    each retrieval through the process's own tracer provider, a provider, or the URL of an OTLP/HTTP intake.
     """
 
     sink: Any = None
@@ -46,10 +47,12 @@ class Options:
     flush_s: float = FLUSH_S
     configs: int = OWN_CONFIGS
     metrics: bool = True
+    spans: Any = None
 
 
 _FROM_OUTSIDE: Mapping[str, type] = {
     "sink": str,
+    "spans": str,
     "capture": str,
     "token": str,
     "salt": str,

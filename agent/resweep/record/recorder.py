@@ -27,6 +27,7 @@ from resweep.record.ids import Ids
 from resweep.record.outbox import Loss, Outbox
 
 if TYPE_CHECKING:
+    from resweep.record.spans import Spans
     from resweep.record.watching import Watch
 
 RING_BYTES = 16 << 20
@@ -60,8 +61,10 @@ class Recorder:
         sample_rate: float = SAMPLE_RATE,
         sample_per_minute: int = SAMPLE_PER_MINUTE,
         own_configs: int = OWN_CONFIGS,
+        spans: Spans | None = None,
     ) -> None:
         self.sink = sink
+        self.spans = spans
         self.exposes = bool(getattr(sink, "exposes", False))
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock.now)
@@ -92,7 +95,7 @@ class Recorder:
         self._thread: threading.Thread | None = None
         self._stop = False
         self._requests: list[threading.Event] = []
-        self._folding = Folding(self.ids, self._salt, *self._sampling)
+        self._folding = Folding(self.ids, self._salt, *self._sampling, self.spans)
         self._outbox = Outbox(self.sink)
         self._totals = Totals(self._own_configs)
         self._feedback: list[Feedback] = []
@@ -103,6 +106,8 @@ class Recorder:
     def after_fork(self) -> None:
         """Be a new writer in a forked child."""
         self.ids.restart()
+        if self.spans is not None:
+            self.spans.after_fork()
         for watch in list(self.watches):
             watch.renumber()
         self._start_over()
@@ -254,6 +259,7 @@ class Recorder:
         feedback, self._feedback = self._feedback, []
         if self.exposes:
             self._totals.add(windows.values())
+            self._totals.exemplars.update(self._folding.exemplars)
             for one in feedback:
                 self._totals.rate(one)
             return
@@ -303,7 +309,10 @@ class Recorder:
         """
         if hasattr(self.sink, "timeout_s"):
             self.sink.timeout_s = min(self.sink.timeout_s, timeout / 2)
+        end = monotonic() + timeout
         self.flush(timeout)
+        if self.spans is not None:
+            self.spans.flush(max(0.0, end - monotonic()))
 
     def close(self, timeout: float = 2.0) -> None:
         """Hand over what there is and stop; takes at most `timeout` seconds."""
@@ -337,7 +346,10 @@ class Recorder:
         oldest = next(iter(self.ring.calls.copy()), None)
         lag = 0.0 if oldest is None else max(0.0, perf_counter() - oldest.t1)
         spooled = int(getattr(self.sink, "waiting_bytes", 0))
-        return self._calls, Counter(self._folding.dropped), spooled, lag, self._outbox.up
+        dropped = Counter(self._folding.dropped)
+        if self.spans is not None:
+            dropped["sink_failed"] += self.spans.undelivered
+        return self._calls, dropped, spooled, lag, self._outbox.up
 
 
 def _spool_losses(sink: object) -> list[Loss]:

@@ -86,5 +86,5 @@ def _seen(extra: Extra) -> Staged:
             candidates = (candidates or 0) + find(stage.result).total
         elif stage.name == RERANK and stage.taken is not None:
             reranked = (reranked or 0) + stage.taken
-    trace_id = extra.trace[0] if extra.trace else None
+    trace_id = None if extra.around is None else format(extra.around.trace_id, "032x")
     return Staged(candidates, reranked, None, seconds, None, trace_id, extra.scored)

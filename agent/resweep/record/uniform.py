@@ -16,7 +16,8 @@ _GOLDEN = 0x9E3779B97F4A7C15
 class Uniform:
     """Decides which events of a config are sampled: `rate` of them, about `per_minute` at most.
 
-    The rate of a minute follows from the traffic of the minute before; within a minute it only falls.
+    The rate of a minute follows from the traffic of the minute before; within a minute it only falls. `share`
+    is the rate at which the last event was taken: its probability of being sampled.
     """
 
     def __init__(self, rate: float = 0.05, per_minute: int = 60) -> None:
@@ -26,6 +27,7 @@ class Uniform:
         self._minute = 0
         self._taken = 0
         self._calls = 0
+        self.share = rate
 
     def takes(self, number: int, minute: int) -> bool:
         """Whether an event is sampled; `number` is the last 40 bits of its id."""
@@ -35,6 +37,7 @@ class Uniform:
         if (number * _GOLDEN & _MASK) >= self._bound:
             return False
         self._taken += 1
+        self.share = self._bound / (1 << 64)
         if self._taken >= 2 * self._budget:
             self._bound //= 2
             self._taken = 0

@@ -94,7 +94,7 @@ class Watch:
         self.user_key = user_key
         self.static_filters = static_filters
         self.multi = multi
-        self.plain = extract is None and multi is None and not static_filters
+        self.plain = extract is None and multi is None and not static_filters and recorder.spans is None
         self.sites: list[Site] = []
         self.undo: list[Callable[[], None]] = []
         self.on = True
@@ -110,7 +110,7 @@ class Watch:
         """Stop recording and take back what was changed for it."""
         self.on = False
         for site in self.sites:
-            site.on = False
+            site.on = site.quick = False
         for undo in reversed(self.undo):
             undo()
         self.undo.clear()
@@ -127,7 +127,7 @@ class Watch:
 class Site:
     """One wrapped function of a watched retriever: its watch, and where its arguments say what."""
 
-    __slots__ = ("default", "depth_at", "next_number", "on", "query_at", "recorder", "watch")
+    __slots__ = ("default", "depth_at", "next_number", "on", "query_at", "quick", "recorder", "watch")
 
     def __init__(self, watch: Watch, function: object, *, skip: int = 0) -> None:
         """`skip` counts leading parameters that are bound and so not among a call's arguments."""
@@ -135,6 +135,7 @@ class Site:
         self.recorder = watch.recorder
         self.next_number = watch.recorder.ids.next
         self.on = True
+        self.quick = watch.recorder.spans is None  # nothing but the call itself to note on a request
         watch.sites.append(self)
         parameters = _parameters(function)
         names = list(parameters)[skip:]

@@ -59,7 +59,7 @@ def _wrap_plain(function: Callable[..., Any], site: Site, bound: int) -> Wrapper
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
         last = get()
-        if (last is not None and (last.active or last.parent is not None)) or not site.on:
+        if (last is not None and (last.active or last.parent is not None)) or not site.quick:
             begun = begin(site, args[bound:], kwargs)
             if begun is None:
                 return function(*args, **kwargs)
