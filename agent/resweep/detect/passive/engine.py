@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from resweep.detect.passive import state
 from resweep.detect.passive.changes import FlagChange, LayerState
 from resweep.detect.passive.monitor import Monitor
 from resweep.detect.passive.settings import PassiveSettings
@@ -94,6 +95,14 @@ class PassiveEngine:
         """The present system of a config is the right one (after a sweep): close its flags, learn anew."""
         if config in self.monitors:
             self.monitors[config].settle()
+
+    def dump(self) -> bytes:
+        """Return the state as bytes; the minute that is still open stays out."""
+        return state.dump(self.monitors)
+
+    def restore(self, data: bytes) -> None:
+        """Take up a state that `dump` wrote; raise `InputError` for anything else."""
+        self.monitors = state.load(data)
 
     def _summary(self, config: str) -> Summary:
         start = float(max(0, self._minute) * MINUTE)

@@ -40,7 +40,9 @@ class OutcomeAlarm(NamedTuple):
     log_evidence: float
 
 
-class _Track(msgspec.Struct):
+class Track(msgspec.Struct):
+    """One measure: its running evidence, and its past on weekdays, weekends and together."""
+
     rise: Rise
     weekday: Shares
     weekend: Shares
@@ -70,7 +72,7 @@ class Outcome:
         return alarm
 
     def _add(
-        self, measure: Measure, track: _Track, ts: float, number: int, n: int, hits: int
+        self, measure: Measure, track: Track, ts: float, number: int, n: int, hits: int
     ) -> OutcomeAlarm | None:
         assert self.started is not None
         weekend = (int(ts // DAY) + 3) % 7 >= 5
@@ -100,7 +102,7 @@ class Outcome:
         allowed = max(0.02, 2 * usual)
         self.calm[measure] = max(0.0, self.calm[measure] + n - hits / allowed)
 
-    def _alarm(self, measure: Measure, track: _Track, best: Onset, expected: float) -> OutcomeAlarm:
+    def _alarm(self, measure: Measure, track: Track, best: Onset, expected: float) -> OutcomeAlarm:
         found = OutcomeAlarm(measure, best.ts, best.number, best.n, best.hits, expected, track.rise.log_m)
         self.calm[measure] = 0.0
         track.rise.reset()
@@ -133,7 +135,7 @@ class Outcome:
         self.calm.clear()
 
 
-def _track(settings: PassiveSettings, measure: Measure) -> _Track:
+def _track(settings: PassiveSettings, measure: Measure) -> Track:
     rise = Rise(settings.budget_outcome_days, LEAST[measure], steps=STEPS, every=1, relative=1.0)
     weekday, weekend, pooled = (Shares(prior=0.02, spread=0.2, floor=0.002) for _ in range(3))
-    return _Track(rise, weekday, weekend, pooled)
+    return Track(rise, weekday, weekend, pooled)
