@@ -122,6 +122,15 @@ def test_a_state_that_cannot_be_read_is_made_anew_from_the_windows(
     assert [verdict.state for verdict in opened(store, clock).verdicts(clock.now())] == ["untuned"]
 
 
+def test_a_writer_whose_clock_runs_ahead_does_not_bring_the_future(
+    desk: Desk, store: SqlStore, clock: VirtualClock
+) -> None:
+    """Its batch counts, as of now."""
+    hear(desk, store, batch(1, config(), START + 3600))
+    desk.sit()
+    assert [flag.opened_ts for flag in store.flags()] == [START]
+
+
 def test_accepting_is_seen_at_the_next_sitting(desk: Desk, store: SqlStore, clock: VirtualClock) -> None:
     """The tuned depths are read each time."""
     hear(desk, store, batch(1, config(), START))

@@ -81,13 +81,14 @@ class Desk:
         return now - REBUILD_S
 
     def heard(self, batch: Batch) -> None:
-        """Tell the judge of a batch that was applied."""
+        """Tell the judge of a batch that was applied; a clock that runs ahead is held to ours."""
+        now = self._clock.now()
         with self._lock:
             for record in batch.configs:
                 self.judge.config_seen(msgspec.structs.replace(record, pipeline=label(record.pipeline)))
             for window in sorted(batch.windows, key=lambda w: w.minute):
                 known_as = msgspec.structs.replace(window, pipeline=label(window.pipeline))
-                self.judge.observe(known_as, min(batch.ts, float((window.minute + 1) * MINUTE)))
+                self.judge.observe(known_as, min(batch.ts, float((window.minute + 1) * MINUTE), now))
             self._dirty = True
 
     def sit(self, run: Due | None = None) -> list[FlagChange]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from resweep.domain.batch import decode_batch
 from resweep.domain.errors import InputError, UsageError
 from resweep.domain.event import Feedback
 from resweep.domain.invalidation import InvalidationRules
@@ -145,6 +146,15 @@ def _feedback(raw: object, now: float) -> Item:
     except InputError as error:
         return Item(None, str(error))
     return Item(one)
+
+
+def take_batch(desks: Desks, body: bytes) -> Answer:
+    """Apply one batch of a recorder, once. Raises InputError for what is none."""
+    try:
+        return {"applied": desks.intake.take(decode_batch(body))}
+    except InputError:
+        desks.intake.refuse()
+        raise
 
 
 def take_events(desks: Desks, body: bytes, rules: InvalidationRules, now: float) -> tuple[Answer, int]:

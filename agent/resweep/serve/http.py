@@ -19,8 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from resweep.domain.batch import decode_batch
-from resweep.domain.errors import InputError, NewerFormatError, ResweepError, StoreError
+from resweep.domain.errors import NewerFormatError, ResweepError, StoreError
 from resweep.serve import calls, views
 from resweep.serve.agent import Agent, Desks, NotLeadingError
 from resweep.serve.body import RequestError, read_body
@@ -145,14 +144,8 @@ class Api:
 
     async def batches(self, request: Request) -> Response:
         """Take one batch of a recorder, once."""
-        desks = self._desks()
         body = await self._body(request)
-        try:
-            batch = decode_batch(body)
-            return answer({"applied": await run_in_threadpool(desks.intake.take, batch)})
-        except InputError:
-            desks.intake.refuse()
-            raise
+        return answer(await run_in_threadpool(calls.take_batch, self._desks(), body))
 
     async def events(self, request: Request) -> Response:
         """Take `resweep.event/1` lines; a body that comes again changes nothing."""
