@@ -75,7 +75,7 @@ def test_a_newer_store_is_left_alone(store: SqlStore, opened: Callable[..., SqlS
         with pytest.raises(NewerFormatError, match="9999"):
             opened()
     finally:
-        _set_version(store, "0001")
+        _set_version(store, "0002")
 
 
 def test_a_full_store_refuses_whole_and_goes_on_later(tmp_path: Path) -> None:

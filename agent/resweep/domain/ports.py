@@ -54,7 +54,7 @@ class Store(Protocol):
         """Return the sampled events still kept, in time order."""
 
     def tuned(self, pipeline: str | None = None) -> Sequence[TunedK]:
-        """Return the tuned depths, the newest epoch of a basis last."""
+        """Return the tuned depths; of a basis the epoch that runs now last, as far as known."""
 
     def record_tuned(self, tuned: TunedK) -> None:
         """Remember a chosen depth; an equal (pipeline, basis, epoch) is replaced, its history kept."""

@@ -10,9 +10,11 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
+from resweep.store.canaries import forget_questions
 from resweep.store.configs import Key, Ref
 from resweep.store.names import label
 from resweep.store.part import Part, chunks
+from resweep.store.probes import forget_probes
 from resweep.store.schema import configs, events, feedback, pipelines
 
 EVENT_MAX = 1 << 20  # bytes of one event as stored
@@ -44,6 +46,8 @@ def trim(connection: Connection, before: float, most: int) -> int:
 
 def _delete(connection: Connection, event_ids: Sequence[str]) -> int:
     removed = 0
+    forget_questions(connection, event_ids)
+    forget_probes(connection, event_ids)
     for some in chunks(event_ids):
         connection.execute(delete(feedback).where(feedback.c.event_id.in_(some)))
         removed += connection.execute(delete(events).where(events.c.id.in_(some))).rowcount

@@ -275,3 +275,60 @@ tallies = _table(
     Column("name", String(64), primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
+
+# Questions that retrieval canaries ask. One that came from a live event goes when the event goes.
+canaries = _table(
+    "canaries",
+    Column("pipeline", String(64), primary_key=True),
+    Column("id", String(64), primary_key=True),
+    Column("origin", String(16), nullable=False),
+    Column("event_id", String(200)),
+    Column("created", Float(53), nullable=False),
+    Column("document", Text, nullable=False),
+    Index(None, "event_id"),
+)
+
+# What the canaries of one system remember: stored vectors and answers.
+systems = _table(
+    "systems",
+    Column("pipeline", String(64), primary_key=True),
+    Column("basis", String(80), primary_key=True),
+    Column("saved_at", Float(53), nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+canary_runs = _table(
+    "canary_runs",
+    Column("id", _Key, primary_key=True),
+    Column("pipeline", String(64), nullable=False),
+    Column("basis", String(80), nullable=False),
+    Column("config", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("ts", Float(53), nullable=False),
+    Column("document", Text, nullable=False),
+    Index(None, "pipeline", "ts"),
+    Index(None, "ts"),
+)
+
+# Which embedder, by its canary digest, each epoch of a basis was seen with. `present`: seen last.
+epochs = _table(
+    "epochs",
+    Column("pipeline", String(64), primary_key=True),
+    Column("basis", String(80), primary_key=True),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False),
+    Column("noted_at", Float(53), nullable=False),
+    Column("present", Boolean, nullable=False),
+)
+
+# What a live query found when it was asked again, deeper. It goes when its event goes.
+probes = _table(
+    "probes",
+    Column("event_id", String(200), primary_key=True),
+    Column("pipeline", String(64), nullable=False),
+    Column("config", String(64), nullable=False),
+    Column("ts", Float(53), nullable=False),
+    Column("k", Integer, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Index(None, "ts"),
+)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, delete
 from resweep.domain.batch import Batch
 from resweep.domain.clock import Clock
 from resweep.store import configs, events, feedback, ledger
+from resweep.store.canaries import CanariesPart, drop_runs
 from resweep.store.engine import Database
 from resweep.store.events import EventsPart
 from resweep.store.exposition import ExpositionPart
@@ -16,6 +17,7 @@ from resweep.store.judgement import JudgementPart, drop_delivered
 from resweep.store.migrate import migrate
 from resweep.store.names import label
 from resweep.store.operations import OperationsPart
+from resweep.store.probes import ProbesPart, drop_probes
 from resweep.store.rows import Swept
 from resweep.store.schema import windows
 from resweep.store.settings import DAY, StoreSettings
@@ -31,6 +33,8 @@ class SqlStore(
     FeedbackPart,
     TunedPart,
     JudgementPart,
+    CanariesPart,
+    ProbesPart,
     OperationsPart,
     ExpositionPart,
 ):
@@ -96,6 +100,8 @@ class SqlStore(
                 writers=ledger.forget(connection, now - keep.writers_days * DAY),
                 deliveries=drop_delivered(connection, now - keep.outbox_days * DAY),
             )
+            drop_runs(connection, now - keep.hours_days * DAY)
+            drop_probes(connection, now - keep.events_days * DAY)
         if swept.events:
             self._db.forget()
         return swept

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, case, insert, select, update
 
 from resweep.domain.errors import InputError
 from resweep.domain.verdict import TunedK
 from resweep.store.names import label, plain
 from resweep.store.part import Part
-from resweep.store.schema import tuned
+from resweep.store.schema import epochs, tuned
 
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(TunedK)
@@ -22,7 +22,10 @@ class TunedPart(Part):
     """Remembering what sweeps chose and people accepted."""
 
     def tuned(self, pipeline: str | None = None) -> Sequence[TunedK]:
-        """Return the tuned depths in force, by pipeline and basis, the newest epoch of a basis last."""
+        """Return the tuned depths in force, by pipeline and basis.
+
+        Of a basis the epoch whose embedder runs now comes last, where canaries know; else the newest.
+        """
         with self._db.read() as connection:
             return read_tuned(connection, pipeline)
 
@@ -51,11 +54,19 @@ class TunedPart(Part):
 
 
 def read_tuned(connection: Connection, pipeline: str | None = None) -> list[TunedK]:
-    """Return the tuned depths in force, by pipeline, basis and epoch."""
-    query = select(tuned.c.document).where(tuned.c.replaced_at.is_(None))
+    """Return the tuned depths in force, by pipeline, basis and epoch, the epoch that runs now last."""
+    same = (
+        (epochs.c.pipeline == tuned.c.pipeline)
+        & (epochs.c.basis == tuned.c.basis)
+        & (epochs.c.epoch == tuned.c.epoch)
+    )
+    runs = case((epochs.c.present.is_(True), 1), else_=0)
+    query = select(tuned.c.document).outerjoin(epochs, same).where(tuned.c.replaced_at.is_(None))
     if pipeline is not None:
         query = query.where(tuned.c.pipeline == label(pipeline))
-    documents = connection.execute(query.order_by(tuned.c.pipeline, tuned.c.basis, tuned.c.epoch)).scalars()
+    documents = connection.execute(
+        query.order_by(tuned.c.pipeline, tuned.c.basis, runs, tuned.c.epoch)
+    ).scalars()
     return [_decoder.decode(document) for document in documents]
 
 
