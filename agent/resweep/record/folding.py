@@ -104,7 +104,9 @@ class Folding:
             _log.debug("%s: an answer could not be read: %s", watch.name, type(error).__name__)
             self.drop(watch.pipeline, watch.config, "invalid", 1, ts)
             if run.window.counts.get("retrievals", 0) == before:
-                fold(run.window, self._blank(call, ts)._replace(partial=call.state == PARTIAL))
+                returned = len(call.result) if type(call.result) is list else 1
+                blank = self._blank(call, ts)._replace(partial=call.state == PARTIAL, returned=returned)
+                fold(run.window, blank)
 
     def _start(self, call: Call) -> Run:
         """Look up what the calls of a site in this minute need."""

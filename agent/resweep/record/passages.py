@@ -45,7 +45,7 @@ _NOTHING = Found((), 0)
 
 def find(result: object) -> Found:
     """Return the passages in a result. What cannot be understood is one opaque passage, never an error."""
-    if isinstance(result, list):
+    if type(result) is list:
         return _sequence(result)
     if result is None:
         return Found((), 0, none=True)
@@ -102,10 +102,12 @@ def _mapping(result: Mapping[Any, Any]) -> Found:
             return found._replace(facts={k: v for k, v in result.items() if k != name})
     if not result:
         return _NOTHING
-    if all(isinstance(value, list | type(None)) for value in result.values()) and not (
-        _PASSAGE_KEYS & result.keys()
-    ):
-        return _sequence([item for value in result.values() for item in value or ()])
+    if not _PASSAGE_KEYS & result.keys():
+        values = list(result.values())
+        if all(isinstance(value, list | None) for value in values):  # lists by query, or by part
+            return _sequence([item for value in values for item in value or ()])
+        if all(isinstance(value, Mapping) for value in values):  # passages by their ids
+            return _sequence(values)
     return Found((result,), 1)
 
 

@@ -6,9 +6,12 @@ Almost all passages of a retriever do. Where the shape fits, each field is one l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from types import GetSetDescriptorType
 from typing import Any, NamedTuple
 
 from resweep.domain.event import ScoreKind
+from resweep.record.attributes import class_attribute
 from resweep.record.reading import Place, Reading, places, read
 
 
@@ -41,10 +44,18 @@ def at(outer: Mapping[Any, Any], inner: Mapping[Any, Any], place: Place) -> Any:
     return inner.get(place[1]) if place[0] else outer.get(place[1])
 
 
+@lru_cache(maxsize=512)
+def _keeps_attributes_in_dict(kind: type) -> bool:
+    """Whether objects of a class have a real `__dict__`, as almost all do; some compute one."""
+    return isinstance(class_attribute(kind, "__dict__"), GetSetDescriptorType)
+
+
 def shape_of(passage: Any, reading: Reading) -> Shape | None:
     """Return the shape of a passage, None where its fields are not where one look finds them."""
     kind = type(passage)
-    outer = passage if kind is dict else getattr(passage, "__dict__", None)
+    if kind is not dict and not _keeps_attributes_in_dict(kind):  # type: ignore[arg-type]
+        return None
+    outer = passage if kind is dict else passage.__dict__
     if type(outer) is not dict or reading.tokens is not None or type(reading.text) is not str:
         return None
     found = places(outer)
