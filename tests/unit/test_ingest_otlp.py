@@ -8,15 +8,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
 from resweep.domain.values import text_hash
+from resweep.ingest.otlp import protobuf
+from resweep.ingest.otlp.hits import from_attributes
 from resweep.ingest.otlp.intake import Traces, read_traces, reply
+from resweep.ingest.otlp.span import Span
 
 START = 1_697_982_593_201_336_000
 OPENINFERENCE = {"openinference.span.kind": "RETRIEVER", "input.value": "how long do refunds take"}
@@ -231,3 +237,96 @@ def test_a_body_that_is_no_request_is_refused(body: bytes, encoding: Any) -> Non
     """What was expected, what came."""
     with pytest.raises(InputError, match="expected an OTLP trace request"):
         read_traces(body, encoding, {}, 1.0)
+
+
+def wire(*attributes: bytes) -> Traces:
+    """Read a span of undecoded attributes, each a KeyValue as it stands on the wire."""
+
+    def field(number: int, body: bytes) -> bytes:
+        assert len(body) < 1 << 14
+        length = bytes([len(body)]) if len(body) < 0x80 else bytes([len(body) & 0x7F | 0x80, len(body) >> 7])
+        return bytes([number << 3 | 2]) + length + body
+
+    span_ = field(1, b"t" * 16) + field(2, b"s" * 8) + b"".join(field(9, one) for one in attributes)
+    body = field(1, field(2, field(2, span_)))
+    return read_traces(body, "protobuf", {}, 1.0)
+
+
+def pair(key: str, value: object) -> bytes:
+    message = KeyValue(key=key)
+    setattr(message.value, {str: "string_value", float: "double_value", int: "int_value"}[type(value)], value)
+    return bytes(message.SerializeToString())
+
+
+def document(index: int, **parts: object) -> list[bytes]:
+    return [pair(f"retrieval.documents.{index}.document.{name}", value) for name, value in parts.items()]
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "id": st.one_of(st.text(max_size=300), st.integers(0, 9)),
+                "score": st.one_of(st.floats(), st.text(max_size=3), st.integers(0, 9)),
+                "metadata": st.sampled_from(
+                    ['{"source": "a.md"}', '{"source": "b", "x": "%s"}' % ("y" * 200), "z" * 600, ""]
+                ),
+                "content": st.text(max_size=200),
+            },
+        ),
+        max_size=6,
+    ),
+    st.integers(0, 2),
+    st.randoms(use_true_random=False),
+)
+def test_the_quick_way_reads_what_the_careful_one_reads(
+    listed: list[dict[str, object]], first: int, chance: Any
+) -> None:
+    """Whatever parts a document has, in whatever order: JSON and protobuf come to the same hits."""
+    said = {
+        f"retrieval.documents.{i}.document.{name}": value
+        for i, parts in enumerate(listed, first)
+        for name, value in parts.items()
+    }
+    raws = [pair(key, value) for key, value in said.items()]
+    chance.shuffle(raws)
+    quick = wire(pair("openinference.span.kind", "RETRIEVER"), *raws).mapped.events[0]
+    careful = from_attributes(said, content=False)
+    assert repr(quick.hits) == repr(tuple(careful.hits))
+
+
+def test_an_attribute_with_its_value_before_its_key_is_read() -> None:
+    """Protobuf leaves the order of fields open; an empty attribute names nothing."""
+    turned = b"\x12\x03\x0a\x01b" + b"\x0a\x21retrieval.documents.0.document.id"
+    kind = pair("openinference.span.kind", "RETRIEVER")
+    for attributes in ([kind, turned], [turned, b"", kind], [kind, b"\x0a\x01x", turned]):
+        assert [hit.id for hit in only(wire(*attributes)).hits] == ["b"]
+
+
+def test_a_broken_attribute_refuses_its_span_alone() -> None:
+    """The others of the request go in."""
+    traces = wire(pair("openinference.span.kind", "RETRIEVER"), b"\x12\xff")
+    assert (traces.spans, len(traces.refused)) == (0, 1)
+
+
+def test_long_metadata_is_read_at_its_place() -> None:
+    """A length of two bytes moves the value."""
+    metadata = json.dumps({"note": "x" * 300, "source": "a.md"})
+    kind = pair("openinference.span.kind", "RETRIEVER")
+    (hit,) = only(wire(kind, *document(0, id="a", score=0.5, metadata=metadata))).hits
+    assert (hit.id, hit.score, hit.source) == ("a", 0.5, "a.md")
+
+
+def test_the_question_is_not_even_decoded_with_content_off() -> None:
+    """What is not read cannot leak."""
+    span_ = next(iter(protobuf.spans(wire_body(), content=False)))
+    assert isinstance(span_, Span)
+    assert "query" not in span_.fields
+
+
+def wire_body() -> bytes:
+    message = ExportTraceServiceRequest()
+    one = message.resource_spans.add().scope_spans.add().spans.add(name="r")
+    one.attributes.add(key="input.value").value.string_value = "how long"
+    return bytes(message.SerializeToString())

@@ -14,8 +14,8 @@ DEPTHS_MAX = 1000  # depths above share one count, so that a window stays bounde
 def fold(window: Window, event: RetrievalEvent) -> None:
     """Add one live event to its window.
 
-    Errors, partial and truncated answers are counted apart and take no part in empties, shorts, scores or histograms.
-    An empty answer is not short. Probes are not live: the caller leaves them out.
+    Errors, partial and truncated answers are counted apart and take no part in empties, shorts, scores or
+    histograms. An empty answer is not short. Probes are not live: the caller leaves them out.
     """
     fold_counts(window, event)
     if event.error is not None or event.partial or event.truncated:
@@ -84,27 +84,39 @@ def _filters(window: Window, event: RetrievalEvent) -> None:
 
 
 def _hits(window: Window, hits: tuple[Hit, ...]) -> None:
+    """Add what the passages of an answer carry, in one pass: this is done for every answer."""
     if not hits:
         return
-    tokens = [h.tokens for h in hits if h.tokens is not None]
-    if tokens:
-        window.observe("context_tokens", sum(tokens))
-    sources = [h.source for h in hits if h.source is not None]
+    tokens = counted = invalid = 0
+    sources: list[str] = []
+    scores: list[float] = []
+    names: set[str] = set()
+    for id_, score, _, _, source, size, text_hash, state, _, _ in hits:
+        names.add(text_hash or id_)
+        if score is not None:
+            scores.append(score)
+        elif state == "invalid":
+            invalid += 1
+        if source is not None:
+            sources.append(source)
+        if size is not None:
+            tokens += size
+            counted = True
+    if counted:
+        window.observe("context_tokens", tokens)
     if sources:
         window.observe("source_diversity_ratio", len(set(sources)) / len(sources))
-    window.add("distinct_passages", len({h.text_hash or h.id for h in hits}))
-    _scores(window, hits)
-
-
-def _scores(window: Window, hits: tuple[Hit, ...]) -> None:
-    scores = [h.score for h in hits if h.score is not None]
-    window.add("score_valid", len(scores))
-    invalid = sum(h.score_state == "invalid" for h in hits)
-    if invalid:
-        window.add("score_invalid", invalid)
-    if len(scores) + invalid < len(hits):
-        window.add("score_missing", len(hits) - len(scores) - invalid)
+    window.add("distinct_passages", len(names))
     if hits[0].score is not None:
         window.observe("top_score", hits[0].score)
+    _scores(window, scores, invalid, len(hits))
+
+
+def _scores(window: Window, scores: list[float], invalid: int, hits: int) -> None:
+    window.add("score_valid", len(scores))
+    if invalid:
+        window.add("score_invalid", invalid)
+    if len(scores) + invalid < hits:
+        window.add("score_missing", hits - len(scores) - invalid)
     if len(scores) > 1 and scores[0] != scores[-1]:
         window.add("score_up" if scores[0] > scores[-1] else "score_down")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from resweep.domain.event import Hit
 from resweep.domain.values import ID_LONGEST, clean, identity, number, text_hash
-from resweep.ingest.otlp.names import PARTS, READY, RETRIEVED, listed, place_of
+from resweep.ingest.otlp.names import listed, place_of
 from resweep.ingest.otlp.wire import decoded
 
 SOURCES = ("source", "file_name", "file_path", "url", "document", "title")
@@ -18,8 +18,6 @@ TOKENS = ("tokens", "token_count", "n_tokens")
 METADATA_REMEMBERED = 512  # characters
 METADATA_LONGEST = 100_000  # characters; a longer one is not taken apart
 LARGE = 1e9
-
-Get = Callable[[str], object]
 
 
 class Listed:
@@ -38,37 +36,12 @@ class Listed:
         self.malformed = 0
 
 
-def from_attributes(keys: set[str], get: Get, *, content: bool) -> Listed:
-    """Return what the attributes named `keys` list.
-
-    The usual case, indices from 0 without gaps, asks for names made ahead until one has no part. Where that
-    did not account for every name of a list, all are taken apart one by one.
-    """
-    listing, taken = Listed(), 0
-    hits = listing.hits
-    for id_name, score_name, metadata_name, content_name in RETRIEVED:
-        id_, score, metadata, text = get(id_name), get(score_name), get(metadata_name), get(content_name)
-        parts = (id_, score, metadata, text)
-        if parts == _NOTHING:
-            break
-        taken += len(PARTS) - parts.count(None)
-        hits.append(hit(id_, score, metadata, text, None, content=content))
-    listing.first = 0 if hits else None
-    others = keys - READY
-    if taken != len(keys) - len(others) or any(map(listed, others)):
-        return _one_by_one(keys, get, content=content)
-    return listing
-
-
-_NOTHING = (None,) * len(PARTS)
-
-
-def _one_by_one(keys: set[str], get: Get, *, content: bool) -> Listed:
-    """Take names in any order, with gaps, beyond the ready ones, of every list; count the malformed."""
+def from_attributes(attributes: Mapping[str, object], *, content: bool) -> Listed:
+    """Return what attributes list: in any order, with gaps, of every list; malformed names are counted."""
     listing = Listed()
     found: dict[int, dict[int, object]] = {}
     candidates: set[int] = set()
-    for key in filter(listed, keys):
+    for key in filter(listed, attributes):
         place = place_of(key)
         if place is None:
             listing.malformed += 1
@@ -77,7 +50,7 @@ def _one_by_one(keys: set[str], get: Get, *, content: bool) -> Listed:
         if name == "candidates":
             candidates.add(index)
         else:
-            found.setdefault(index, {})[which] = get(key)
+            found.setdefault(index, {})[which] = attributes[key]
     order = sorted(found)
     gaps = bool(order) and order[-1] >= len(order)
     for i in order:
@@ -106,7 +79,7 @@ def hit(
         text = _text(raw_text)
         hash_ = text_hash(text) if text is not None else None
     score, state = number(decoded(raw_score))
-    source, tokens = _facts(metadata)
+    source, tokens = facts_of(metadata)
     kept = clean(text) if content and text is not None else None
     return Hit(id_ or hash_ or text_hash(""), score, None, None, source, tokens, hash_, state, kept, rank)
 
@@ -120,7 +93,7 @@ Facts = tuple[str | None, int | None]  # source, tokens
 NO_FACTS: Facts = (None, None)
 
 
-def _facts(metadata: object) -> Facts:
+def facts_of(metadata: object) -> Facts:
     """Return source and tokens of a passage; those of short texts are remembered, since passages repeat."""
     if metadata is None:
         return NO_FACTS

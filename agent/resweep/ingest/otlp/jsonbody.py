@@ -82,7 +82,7 @@ def _span(raw: object, service: str, *, content: bool) -> Span:
     )
     attributes = dict(_attributes(raw))
     _fields(span, attributes)
-    span.listed = from_attributes(set(attributes), attributes.get, content=content)
+    span.listed = from_attributes(attributes, content=content)
     for event in _list(raw, "events"):
         if isinstance(event, dict) and event.get("name") == "exception":
             _fields(span, dict(_attributes(event)))

@@ -125,5 +125,7 @@ def _empty_said(span: Span) -> bool:
 
 
 def _count(raw: object) -> int | None:
+    if raw is None:
+        return None
     value, _ = number(raw)
     return int(value) if value is not None and value >= 0 else None

@@ -7,6 +7,7 @@ OpenInference (`retrieval.documents.N.document.*`), OpenLLMetry (`traceloop.*`, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 MAPPING_VERSION = "resweep.otlp/1"
 
@@ -44,12 +45,15 @@ FIELDS: Mapping[str, str] = {
     "resweep.reranked": "reranked",
 }
 
+CONTENT = ("query",)  # fields that are nothing but text: not read where content is off
+
 # attribute families that list documents by index: prefix -> which list
 LISTS: Mapping[str, str] = {
     "retrieval.documents.": "hits",
     "reranker.output_documents.": "hits",
     "reranker.input_documents.": "candidates",
 }
+_PREFIXES = tuple(LISTS)
 PARTS = ("id", "score", "metadata", "content")
 INDEX_READY = 128  # indices whose names are made ahead; later ones are taken apart when they come
 INDEX_MAX = 10_000
@@ -58,7 +62,6 @@ INDEX_MAX = 10_000
 RETRIEVED: Sequence[tuple[str, ...]] = tuple(
     tuple(f"retrieval.documents.{index}.document.{part}" for part in PARTS) for index in range(INDEX_READY)
 )
-READY = frozenset(name for names in RETRIEVED for name in names)
 
 RETRIEVAL_KINDS = ("retriever", "retrieval", "vector_db_retrieve")
 RERANK_KINDS = ("reranker", "rerank")
@@ -73,6 +76,7 @@ SPAN_NAMES = (
 )
 
 
+@lru_cache(maxsize=16_384)
 def place_of(key: str) -> tuple[str, int, int] | None:
     """Return list, index and part that a key of a list names; None for a malformed one."""
     for prefix, name in LISTS.items():
@@ -87,4 +91,4 @@ def place_of(key: str) -> tuple[str, int, int] | None:
 
 def listed(key: str) -> bool:
     """Whether a key belongs to a list of documents."""
-    return key.startswith(tuple(LISTS))
+    return key.startswith(_PREFIXES)

@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from resweep.domain.errors import InputError
 from resweep.ingest.otlp.hits import from_attributes
-from resweep.ingest.otlp.names import FIELDS
+from resweep.ingest.otlp.names import CONTENT, FIELDS
 from resweep.ingest.otlp.span import Span
-from resweep.ingest.otlp.wire import Request, value
+from resweep.ingest.otlp.usual import READY, listing
+from resweep.ingest.otlp.wire import AT, Request, named, value, value_at
 
 NANO = 1e-9
 STATUS_ERROR = 2
-FIELD_KEYS = frozenset(FIELDS)
+_FIELDS = {name.encode(): (field, len(name) + AT) for name, field in FIELDS.items()}
+_FIELD_NAMES = _FIELDS.keys()
+_SERVICE = b"service.name"
 
 
-def spans(body: bytes, *, content: bool) -> Iterator[Span]:
-    """Yield the spans of a request. Raises InputError for a body that is none."""
+def spans(body: bytes, *, content: bool) -> Iterator[Span | InputError]:
+    """Yield the spans of a request, an InputError for each that cannot be used.
+
+    Raises InputError for a body that is none.
+    """
     try:
         request = Request.FromString(body)
     except DecodeError as error:
         raise InputError(f"expected an OTLP trace request in protobuf; {error}") from None
     for resource in request.resource_spans:
-        service = str(value(resource.resource.attributes.get("service.name", b"")) or "")
+        service = _service(resource)
         for scope in resource.scope_spans:
             for raw in scope.spans:
-                yield _span(raw, service, content=content)
+                yield _guarded(raw, service, content=content)
+
+
+def _service(resource: Any) -> str:
+    try:
+        found = named(resource.resource.attributes).get(_SERVICE)
+    except InputError:
+        return ""
+    return str(value(value_at(found, len(_SERVICE) + AT)) or "") if found else ""
+
+
+def _guarded(raw: Any, service: str, *, content: bool) -> Span | InputError:
+    try:
+        return _span(raw, service, content=content)
+    except InputError as error:
+        return error
 
 
 def _span(raw: Any, service: str, *, content: bool) -> Span:
-    span = Span(
+    attributes = named(raw.attributes)
+    names = set(attributes)
+    others = names - READY
+    fields = _fields(attributes, others, content=content)
+    for event in raw.events:
+        if event.name == "exception":
+            said = named(event.attributes)
+            fields |= _fields(said, said.keys(), content=content)
+    found = None if content else listing(attributes, others)
+    return Span(
         raw.trace_id.hex(),
         raw.span_id.hex(),
         raw.parent_span_id.hex(),
@@ -42,17 +72,23 @@ def _span(raw: Any, service: str, *, content: bool) -> Span:
         service,
         raw.dropped_attributes_count,
         raw.status.code == STATUS_ERROR,
+        fields,
+        found or from_attributes(_values(attributes), content=content),
     )
-    attributes = raw.attributes
-    keys = set(attributes)
-    _fields(span, keys, attributes)
-    span.listed = from_attributes(keys, attributes.get, content=content)
-    for event in raw.events:
-        if event.name == "exception":
-            _fields(span, set(event.attributes), event.attributes)
-    return span
 
 
-def _fields(span: Span, keys: set[str], attributes: Any) -> None:
-    for key in keys & FIELD_KEYS:
-        span.fields[FIELDS[key]] = value(attributes[key])
+def _fields(attributes: Mapping[bytes, bytes], names: Set[bytes], *, content: bool) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name in names & _FIELD_NAMES:
+        field, at = _FIELDS[name]
+        if content or field not in CONTENT:
+            raw = attributes[name]
+            found[field] = value(raw[at:] if raw[at - 1] < 0x80 else value_at(raw, at))
+    return found
+
+
+def _values(attributes: Mapping[bytes, bytes]) -> dict[str, object]:
+    """Return the undecoded values of attributes by name."""
+    return {
+        name.decode("utf-8", "replace"): value_at(raw, len(name) + AT) for name, raw in attributes.items()
+    }

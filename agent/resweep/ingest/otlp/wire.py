@@ -1,24 +1,28 @@
-"""A view of the OTLP trace request that costs a third to read.
+"""A view of the OTLP trace request that costs a quarter to read.
 
-On the wire, `repeated KeyValue` is a `map<string, bytes>` whose values are undecoded `AnyValue`s: both are
-repeated messages of a key in field 1 and a length-delimited value in field 2. Declared so, attributes are
-looked up by name in C, and only the values that are wanted are ever decoded. Field numbers are those of
+Attributes are declared as `repeated bytes`: the parser then hands over each `KeyValue` undecoded, in one step
+for all of them, and only the values that are wanted are ever decoded. Field numbers are those of
 opentelemetry/proto/trace/v1/trace.proto; a test reads what the official classes wrote.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from resweep.domain.errors import InputError
 
 _F = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "resweep_otlp"
-_STRING, _DOUBLE = 0x0A, 0x21  # tags of AnyValue.string_value and AnyValue.double_value
-_double = struct.Struct("<d").unpack_from
+AT = 4  # where a value begins beyond its key's length: two tags, two lengths of one byte
+_KEY = 0x0A  # tag of KeyValue.key
+_STRING, DOUBLE = 0x0A, 0x21  # tags of AnyValue.string_value and AnyValue.double_value
+double = struct.Struct("<d").unpack_from
 
 
 def _field(message: Any, name: str, number: int, kind: int, *, of: str = "") -> None:
@@ -29,11 +33,7 @@ def _field(message: Any, name: str, number: int, kind: int, *, of: str = "") -> 
 
 
 def _attributes(message: Any, number: int) -> None:
-    entry = message.nested_type.add(name="AttributesEntry")
-    entry.options.map_entry = True
-    _field(entry, "key", 1, _F.TYPE_STRING)
-    _field(entry, "value", 2, _F.TYPE_BYTES)
-    _field(message, "attributes", number, _F.TYPE_MESSAGE, of=f"*{message.name}.AttributesEntry")
+    message.field.add(name="attributes", number=number, type=_F.TYPE_BYTES, label=_F.LABEL_REPEATED)
 
 
 def _declared() -> Any:
@@ -66,12 +66,44 @@ def _declared() -> Any:
 Request = _declared()
 
 
+def named(raws: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return undecoded KeyValues by their keys.
+
+    A key of 128 bytes or more names nothing that is read, and makes a name that nothing has. Raises
+    InputError where one is no KeyValue at all.
+    """
+    try:
+        found = {raw[2 : 2 + raw[1]]: raw for raw in raws if raw[0] == _KEY}
+    except IndexError:
+        found = {}
+    if len(found) == len(raws):
+        return found
+    return dict(map(_in_order, raws))
+
+
+def _in_order(raw: bytes) -> tuple[bytes, bytes]:
+    """Return key and KeyValue of one that may have its fields in another order, or be empty."""
+    try:
+        pair = KeyValue.FromString(raw)
+    except DecodeError as error:
+        raise InputError(f"expected an attribute in protobuf; {error}") from None
+    key = pair.key.encode("utf-8", "replace")
+    return key, KeyValue(key=pair.key, value=pair.value).SerializeToString(deterministic=True)
+
+
+def value_at(raw: bytes, at: int) -> bytes:
+    """Return the undecoded value of a KeyValue; `at` is where it begins if its length takes one byte."""
+    length = raw[at - 1 : at + 9]  # a key without a value has none
+    more = next((i for i, byte in enumerate(length) if byte < 0x80), len(raw))
+    return raw[at + more :]
+
+
 def value(raw: bytes) -> object:
     """Return an undecoded AnyValue as plain data; None for one that is empty or broken."""
     if not raw:
         return None
-    if raw[0] == _DOUBLE and len(raw) == 9:
-        number: float = _double(raw, 1)[0]
+    if raw[0] == DOUBLE and len(raw) == 9:
+        number: float = double(raw, 1)[0]
         return number
     if raw[0] == _STRING and raw[1] < 0x80 and len(raw) == raw[1] + 2:
         return raw[2:].decode("utf-8", "replace")
