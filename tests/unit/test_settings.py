@@ -11,6 +11,7 @@ from resweep import settings
 from resweep.detect.settings import DetectSettings
 from resweep.domain.errors import UsageError
 from resweep.record.options import _FROM_OUTSIDE, Options
+from resweep.serve.settings_page import render_markdown
 from resweep.serve.settings_sources import load
 from resweep.settings import Known
 
@@ -147,6 +148,11 @@ def test_every_setting_is_documented(one: Known) -> None:
     text = DOCS.read_text("utf-8")
     assert f"`{one.variable}`" in text
     assert one.doc in text
+
+
+def test_the_page_is_the_one_that_the_settings_make() -> None:
+    """`python -m resweep.serve.settings_page > docs/configuration.md` brings it up to date."""
+    assert DOCS.read_text("utf-8") == render_markdown()
 
 
 def test_the_documented_example_is_read(tmp_path: Path) -> None:

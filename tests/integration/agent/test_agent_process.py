@@ -228,6 +228,8 @@ def test_the_commands_find_the_agent_of_the_same_home(traffic: Any, agents: Agen
         return json.loads(done.stdout)
 
     assert run("status")["agent"]["pid"] == agent.process.pid
+    (flag,) = run("flags", "list")["flags"]
+    assert run("flags", "ack", flag["key"], "--because", "seen")["acknowledged"]["action"] == "ack"
     assert run("accept", "bot", "--k", "8", "--lock", "resweep.lock")["tuned"][0]["context_k"] == 8
     assert "context_k = 8" in (agent.home / "resweep.lock").read_text()
     assert run("flags", "list")["flags"] == []
