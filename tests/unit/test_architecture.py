@@ -117,7 +117,7 @@ def test_a_library_comes_in_through_its_own_door(module: str, path: Path) -> Non
 
 def test_the_domain_reads_no_clock_and_does_no_io() -> None:
     """Time, chance and files are arguments."""
-    banned = set("random threading socket subprocess urllib http asyncio os logging".split())
+    banned = {"random", "threading", "socket", "subprocess", "urllib", "http", "asyncio", "os", "logging"}
     found = {
         module: bad
         for module, path in modules()
