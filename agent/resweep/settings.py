@@ -140,6 +140,9 @@ class RecordSection:
         None,
         "Where batches go: `none`, `spool:FOLDER` or an agent's URL; else the spool of the home folder.",
     )
+    spans: str | None = _setting(
+        None, "Where a span of each retrieval goes: `otel`, the process's own provider, or an OTLP/HTTP URL."
+    )
     capture: Literal["none", "sampled", "text"] = _setting(
         "none", "Whose query and passage texts are kept: nobody's, those of sampled retrievals, or all."
     )

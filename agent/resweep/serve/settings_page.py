@@ -23,8 +23,8 @@ that is not what you want.
 
 1. `resweep.toml`, the nearest one from the current folder upward, or the file named by `--settings` or
    `RESWEEP_SETTINGS`. `resweep init MODULE:OBJECT` writes one. Paths in it are beside the file.
-2. The environment: `RESWEEP_` and the name of the setting, with its section in between unless that is `agent` or
-   `record`.
+2. The environment: `RESWEEP_` and the name of the setting, with its section in between unless that is
+   `agent` or `record`.
 3. Flags of the command.
 
 The later wins. An unknown name is an error that names the nearest known one; so is a variable that looks like
@@ -35,7 +35,7 @@ A home folder holds everything that one agent and its recorders share on one mac
 
 | file | what |
 |---|---|
-| `spool/` | batches that recorders handed over and the agent has not taken yet; `spool/bad/` holds those that could not be read, each with its reason |
+| `spool/` | batches that wait for the agent; `spool/bad/`: those that could not be read, with reasons |
 | `resweep.db` | the store, with `-wal` and `-shm` beside it |
 | `token` | the bearer token, where none was set; readable by its owner alone |
 | `agent.json` | the address on which the agent listens, for the commands |
@@ -45,9 +45,9 @@ recorders read the variable, not the setting of the file.
 
 ## Token
 
-Everything but `/healthz` needs `Authorization: Bearer TOKEN`. Set `RESWEEP_TOKEN` (or `agent.token`) to choose
-it. On loopback an agent without one makes its own and keeps it in the home folder, where the commands find it;
-on any other address it refuses to start. For Prometheus:
+Everything but `/healthz` needs `Authorization: Bearer TOKEN`. Set `RESWEEP_TOKEN` (or `agent.token`) to
+choose it. On loopback an agent without one makes its own and keeps it in the home folder, where the commands
+find it; on any other address it refuses to start. For Prometheus:
 
 ```yaml
 scrape_configs:
