@@ -214,7 +214,8 @@ class BottomK:
 
     def records(self) -> list[Record]:
         """Return the sample by time, then event id."""
-        self._prune()
+        if len(self._records) > self.size:
+            self._prune()
         return sorted(self._records.values(), key=lambda record: (record.ts, record.id))
 
     def __len__(self) -> int:

@@ -41,6 +41,7 @@ IDS = ("answers_new", "pairs_new", "shapes_new", "passages_new", "misfit")
 SCORED = (*SCORES, "pairs_new", "shapes_new")
 REFRESH = (20, 60, 120, 240, 400)  # records after opening at which a cause is worked out again
 LASTING = 36 * HOUR  # a traffic change that lasts so long is no holiday
+QUARTER = 900
 SUSPECT = log(0.1)
 
 
@@ -62,6 +63,10 @@ class Monitor:
         self.sample = BottomK(settings.sample_size)
         self.held: dict[int, Record] = {}  # the running block
         self.fresh: dict[int, Record] = {}  # not yet in the vocabularies
+        self.block_start = 0.0
+        self.calls: dict[str, int] = {}  # counts of the running quarter of an hour
+        self.quarter = -1
+        self.calls_at = (0.0, -1)  # time and number of its last minute
         self.rows: deque[Rows] = deque(maxlen=3)
         self.records = 0
         self.ts = 0.0
@@ -93,6 +98,8 @@ class Monitor:
         self.ts = max(self.ts, ts)
         if self.held and self._full(ts):
             self._close_block()
+        if int(ts // QUARTER) > self.quarter:
+            self._close_quarter()
 
     def _record(self, record: Record) -> None:
         self.ts = record.ts
@@ -109,6 +116,8 @@ class Monitor:
                 self._came_back(record)
         if self.direction.add(record.answer):
             self._turned(record.ts, record.number)
+        if not self.held:
+            self.block_start = record.ts
         self.held[record.key] = record
         if self.refresh and self.records >= self.refresh[0]:
             del self.refresh[0]
@@ -299,7 +308,7 @@ class Monitor:
     # -- levels -----------------------------------------------------------------------------------------
 
     def _full(self, ts: float) -> bool:
-        age, n = ts - next(iter(self.held.values())).ts, len(self.held)
+        age, n = ts - self.block_start, len(self.held)
         if self.system is not None or self.traffic is not None:
             return n >= 60 or (age >= HOUR / 2 and n >= 30) or (age >= DAY and n >= 5)
         return (age >= HOUR / 2 and n >= 30) or (age >= DAY and n >= 5)
@@ -447,14 +456,29 @@ class Monitor:
     # -- outcome ----------------------------------------------------------------------------------------
 
     def _outcome(self, summary: Summary) -> None:
-        alarm = self.outcome.add(summary.start, summary.last, summary.counts)
-        if alarm is not None:
-            self._dropped(alarm, summary)
-        elif "quality_drop" in self.book.open and self.outcome.recovered:
-            self.outcome.settle()
-            self.book.cleared("quality_drop", summary.start, summary.last)
+        quarter = int(summary.start // QUARTER)
+        if quarter != self.quarter:
+            self._close_quarter()
+            self.quarter = quarter
+        for name, amount in summary.counts.items():
+            self.calls[name] = self.calls.get(name, 0) + amount
+        self.calls_at = (summary.start, summary.last)
 
-    def _dropped(self, alarm: OutcomeAlarm, summary: Summary) -> None:
+    def _close_quarter(self) -> None:
+        """Judge the outcome of a quarter of an hour."""
+        if not self.calls:
+            return
+        counts, self.calls = self.calls, {}
+        ts, number = self.calls_at
+        alarm = self.outcome.add(ts, number, counts)
+        if alarm is not None:
+            self._dropped(alarm, ts, number)
+        elif self.outcome.recovered:
+            self.outcome.settle()
+            self.book.cleared("quality_drop", ts, number)
+            self.book.cleared("short_returns", ts, number)
+
+    def _dropped(self, alarm: OutcomeAlarm, ts: float, number: int) -> None:
         short = alarm.measure == "short"
         components: tuple[Component, ...] = ("depth", "filter") if short else ("outcome",)
         self.book.opened(
@@ -470,8 +494,8 @@ class Monitor:
                 "expected": round(alarm.expected, 4),
                 "log_evidence": round(alarm.log_evidence, 2),
             },
-            ts=summary.start,
-            number=summary.last,
+            ts=ts,
+            number=number,
             onset_ts=alarm.onset_ts,
             onset_number=alarm.onset_number,
         )
