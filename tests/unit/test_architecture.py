@@ -47,6 +47,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "prometheus_client": ("resweep_exporters.prometheus",),
     "opentelemetry": ("resweep_exporters.otlp", "resweep.record.spans", "resweep.ingest.otlp"),
     "httpx": ("resweep_exporters.webhook", "resweep.serve"),
+    "datasketch": ("resweep.label",),
     "sklearn": ("resweep.label", "resweep.serve.demo"),
     "pandas": ("resweep.label", "resweep.sweep", "resweep.store"),
     "langchain_core": ("resweep.record.adapters",),

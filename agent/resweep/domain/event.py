@@ -56,7 +56,7 @@ class RetrievalEvent(NamedTuple):
     only present where content capture is on; `query_key` identifies the normalised query (and its filter
     or tenant value) without showing it. `user_key` is the user's own pseudonym for whom it was, by which
     it can be deleted. `truncated` says that the sender lost part of the answer on the way, so that no count
-    or rank of it holds.
+    or rank of it holds. `p` is the probability with which a sampled event was kept, 1 where all are.
     """
 
     id: str
@@ -82,6 +82,7 @@ class RetrievalEvent(NamedTuple):
     tokens_estimated: bool = False
     user_key: str | None = None
     truncated: bool = False
+    p: float = 1.0
 
 
 class Feedback(NamedTuple):

@@ -1,1 +1,1 @@
-"""The labelled set: sampling, cases, formats."""
+"""The labelled set: sampled from live traffic, reviewed by people, still speaking for the whole traffic."""

@@ -1,0 +1,136 @@
+"""Cases: the questions of the labelled set, and what identifies one.
+
+    candidate -> in_review -> labelled | unanswerable | rejected
+    labelled  -> needs_look      (its list now holds passages that nobody judged)
+
+A case without a person's word is a candidate. What a person rejected stays rejected, however often it is
+asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Literal, get_args
+
+import msgspec
+
+from resweep.domain.event import Hit
+from resweep.domain.sample import normalised
+
+CASE_SCHEMA = "resweep.case/1"
+CaseState = Literal["candidate", "in_review", "labelled", "needs_look", "unanswerable", "rejected"]
+Side = Literal["tune", "holdout", "quarantined"]
+Origin = Literal["live", "feedback", "imported", "synthetic", "canary"]
+
+CASE_STATES: tuple[CaseState, ...] = get_args(CaseState)
+SIDES: tuple[Side, ...] = get_args(Side)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+OPEN_STATES: tuple[CaseState, ...] = ("candidate", "in_review", "needs_look")
+# States in which a person has given the case their word at least once.
+REVIEWED_STATES: tuple[CaseState, ...] = ("labelled", "needs_look", "unanswerable", "rejected")
+HOLDOUT_SHARE = 0.2
+
+
+def question_key(query: str, filters: Mapping[str, object] | None = None) -> str:
+    """Return 32 hex digits that name a question: case, spaces and closing punctuation do not matter.
+
+    The same words under another filter or tenant value are another question: other passages answer it.
+    """
+    text = normalised(query)
+    if filters:
+        text += "\x00" + "\x01".join(f"{name}={filters[name]!r}" for name in sorted(filters))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"question").hexdigest()
+
+
+def case_id_of(pipeline: str, question: str) -> str:
+    """Return the id of the case that asks a question of a pipeline: equal wherever it is made."""
+    name = f"{pipeline}\x00{question}".encode("utf-8", "surrogatepass")
+    return blake2b(name, digest_size=8, person=b"case").hexdigest()
+
+
+def side_of(cluster: str, holdout: float = HOLDOUT_SHARE) -> Side:
+    """Return the split of a cluster of near-equal questions: a pure function of its name."""
+    digest = blake2b(cluster.encode(), digest_size=8, person=b"split").digest()
+    return "holdout" if int.from_bytes(digest, "big") < holdout * 2**64 else "tune"
+
+
+class Draw(msgspec.Struct, frozen=True, kw_only=True):
+    """One sampled event: `p` is its probability of being sampled, `strata` all it qualified for.
+
+    `stratum` is the one with the highest rate, which is why it is there.
+    """
+
+    event_id: str
+    ts: float
+    p: float
+    plan: str
+    stratum: str
+    strata: tuple[str, ...] = ()
+    config: str = ""
+    user_key: str | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to put into the set, or to fold into the case that asks it already.
+
+    `question` is its key, `like` the key of a near-equal question already there. `hits` are what to judge,
+    in rank order; `asked` is the depth that reached the prompt.
+    """
+
+    pipeline: str
+    question: str
+    query: str | None = None
+    draw: Draw | None = None
+    origin: Origin = "live"
+    like: str | None = None
+    hits: tuple[Hit, ...] = ()
+    asked: int | None = None
+    corpus_revision: str | None = None
+    slices: Mapping[str, str] = {}
+
+
+class Judgment(msgspec.Struct, frozen=True, kw_only=True):
+    """A grade for one passage: 0 does not answer, 1 answers; more only where grades are on."""
+
+    passage_id: str
+    grade: float
+    text_hash: str | None = None
+
+
+class CaseLine(msgspec.Struct, kw_only=True):
+    """A case as `resweep.case/1` says it.
+
+    `inclusion_probability` is that of the first sampled event, `weight` the number of traffic events the case
+    stands for, `events` every sampled event that was folded into it.
+    """
+
+    case_id: str
+    query: str | None = None
+    pipeline: str | None = None
+    stratum: str | None = None
+    inclusion_probability: float | None = None
+    weight: float | None = None
+    plan: str | None = None
+    state: str | None = None
+    split: str | None = None
+    judgments: list[Judgment] = []
+    required: list[list[str]] = []
+    answerable: bool | None = None
+    reference_answer: str | None = None
+    notes: str | None = None
+    slices: dict[str, str] = {}
+    provenance: str | None = None
+    event_id: str | None = None
+    config: str | None = None
+    corpus_revision: str | None = None
+    cluster: str | None = None
+    seen: int = 1
+    first_ts: float | None = None
+    last_ts: float | None = None
+    events: list[Draw] = []
+
+
+def line_of(case: CaseLine) -> bytes:
+    """Return the line of a case, without its end."""
+    return msgspec.json.encode(case)
