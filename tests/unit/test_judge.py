@@ -218,6 +218,17 @@ def test_maintenance_turns_warnings_into_notices(rules: InvalidationRules) -> No
     assert [f.severity for f in stream.judge.open_flags()] == ["warning"]
 
 
+def test_a_flag_resolved_by_a_person_stays_away_while_its_cause_lasts(rules: InvalidationRules) -> None:
+    """It clears once, moves no verdict, and comes back only after its cause was gone in between."""
+    stream = Stream(rules, tuned(A)).calls(record(FIVE), 50)
+    assert stream.judge.resolve(stream.judge.open_flags()[0].key, stream.ts)
+    stream.wait(5).calls(record(FIVE), 50)
+    assert stream.said == [("opened", "k_mismatch"), ("cleared", "k_mismatch")]
+    assert stream.state == "valid"
+    stream.calls(record(A), 50).calls(record(FIVE), 50)
+    assert stream.said[2:] == [("opened", "k_mismatch")]
+
+
 def test_a_restart_opens_nothing_twice(rules: InvalidationRules) -> None:
     """The dumped state carries open flags: loaded, the same cause is the same flag."""
     stream = Stream(rules, tuned(A)).calls(record(A), 50).calls(record(B), 50)

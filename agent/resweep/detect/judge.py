@@ -7,13 +7,14 @@ a restart opens nothing twice (the state is dumped and loaded), and nothing hang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from resweep.detect.declared import declared
 from resweep.detect.finding import Finding
+from resweep.detect.generator import generator
 from resweep.detect.introspect import introspected
 from resweep.detect.settings import DetectSettings
 from resweep.detect.state import ConfigState, PipelineState
@@ -21,7 +22,7 @@ from resweep.detect.track import settle, track
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.diff import Change, diff
 from resweep.domain.invalidation import InvalidationRules
-from resweep.domain.verdict import Flag, FlagChange, TunedK, Verdict, VerdictState, worst
+from resweep.domain.verdict import Flag, FlagChange, Layer, TunedK, Verdict, VerdictState, worst
 from resweep.domain.window import Window
 
 STATE_VERSION = 1
@@ -33,6 +34,7 @@ class JudgeState(msgspec.Struct):
     version: int = STATE_VERSION
     pipelines: dict[str, PipelineState] = msgspec.field(default_factory=dict)
     flags: dict[str, Flag] = msgspec.field(default_factory=dict)
+    resolved: dict[str, Flag] = msgspec.field(default_factory=dict)  # by a person, while the cause is found
     since: dict[str, tuple[VerdictState, float]] = msgspec.field(default_factory=dict)
 
 
@@ -55,9 +57,9 @@ class Judge:
         self._diffs: dict[tuple[str, str], Sequence[Change]] = {}
 
     def set_tuned(self, tuned: Iterable[TunedK]) -> None:
-        """Take the records of tuned depths; of one basis the highest epoch is in force."""
+        """Take the records of tuned depths; of one basis the last that is given is in force."""
         self._tuned = {}
-        for record in sorted(tuned, key=lambda t: (t.epoch, t.tuned_at)):
+        for record in tuned:
             self._tuned.setdefault(record.pipeline, {})[record.basis] = record
 
     def set_maintenance(self, pipelines: Iterable[str]) -> None:
@@ -86,11 +88,37 @@ class Judge:
 
     def merge(self, change: FlagChange) -> None:
         """Take a flag that another layer opened, updated or cleared."""
+        key = change.flag.key
+        if key in self._state.resolved:
+            if change.kind == "cleared":
+                del self._state.resolved[key]
+            return
         if change.kind == "cleared":
-            self._state.flags.pop(change.flag.key, None)
+            self._state.flags.pop(key, None)
         else:
-            self._state.flags[change.flag.key] = change.flag
+            self._state.flags[key] = change.flag
         self._changes.append(change)
+
+    def resolve(self, key: str, now: float) -> bool:
+        """Clear a flag on a person's word at `now` (unix s); False where none such is open.
+
+        It opens again only after its cause was gone in between.
+        """
+        flag = self._state.flags.get(key)
+        if flag is None:
+            return False
+        self._close(flag, now, None)
+        self._state.resolved[key] = flag
+        return True
+
+    def hold(self, pipeline: str, basis: str, layer: Layer, findings: Iterable[Finding], now: float) -> None:
+        """Keep open exactly what another layer finds on one basis now (unix s): opened once, cleared once."""
+        p = self._pipeline(pipeline)
+
+        def of_it(flag: Flag) -> bool:
+            return flag.pipeline == p.name and flag.layer == layer and flag.basis == basis
+
+        self._reconcile(p, of_it, findings, now, None)
 
     def open_flags(self) -> list[Flag]:
         """Return the open flags, oldest first."""
@@ -113,16 +141,38 @@ class Judge:
     def _look(self, p: PipelineState, now: float, event: int | None, *, final: bool = False) -> None:
         """Settle, find, and bring the flags of one pipeline in line with what was found."""
         settle(p, now, event, self.settings, final=final)
-        found = {f.key(p.name): f for f in self._findings(p, now)}
-        mine = {k: f for k, f in self._state.flags.items() if f.pipeline == p.name and f.layer in _OWN}
+
+        def own(flag: Flag) -> bool:
+            return flag.pipeline == p.name and flag.layer in _OWN
+
+        self._reconcile(p, own, self._findings(p, now), now, event)
+
+    def _reconcile(
+        self,
+        p: PipelineState,
+        of_it: Callable[[Flag], bool],
+        findings: Iterable[Finding],
+        now: float,
+        event: int | None,
+    ) -> None:
+        """Make the flags that are `of_it` those of some findings, but for what a person resolved."""
+        found = {f.key(p.name): f for f in findings}
+        mine = {k: f for k, f in self._state.flags.items() if of_it(f)}
         for key in mine.keys() - found.keys():
             self._close(mine[key], now, event)
-        for key, finding in found.items():
+        for key in [k for k, f in self._state.resolved.items() if of_it(f) and k not in found]:
+            del self._state.resolved[key]
+        for key in found.keys() - self._state.resolved.keys():
+            finding = found[key]
             self._keep(p, key, finding, mine.get(key), now, event)
 
     def _findings(self, p: PipelineState, now: float) -> Iterator[Finding]:
         yield from declared(p, self._tuned.get(p.name, {}), now, self.settings, self._diff)
         yield from introspected(p, self.settings)
+        c = p.in_charge
+        if c is not None and c.facts:
+            record = self._tuned.get(p.name, {}).get(c.record.basis)
+            yield from generator(p.name, c.record.config, c.record.basis, c.facts, record)
 
     def _diff(self, before: ConfigRecord, after: ConfigRecord) -> Sequence[Change]:
         key = (before.config, after.config)

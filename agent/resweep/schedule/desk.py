@@ -105,6 +105,13 @@ class Desk:
                 log.info("flag %s: %s", change.kind, change.flag.message)
             return changes
 
+    def resolve(self, key: str) -> bool:
+        """Clear a flag on a person's word; False where none such is open."""
+        with self._lock:
+            done = self.judge.resolve(key, self._clock.now())
+            self._dirty = self._dirty or done
+            return done
+
     def hold(self, about: str, flags: list[Flag]) -> None:
         """Keep exactly these flags open among those whose key ends with `about`: opened once, cleared once.
 

@@ -20,6 +20,7 @@ from resweep.schedule.runner import Runner
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
 from resweep.serve.parts import judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
+from resweep.serve.spans import SpanTally
 from resweep.settings import Settings
 from resweep.store import open_store
 from resweep.store.lease import Lease
@@ -42,12 +43,16 @@ class NotLeadingError(ResweepError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Whether the agent lives (restart it where not) and is ready, with the reasons where not."""
+    """Whether the agent lives (restart it where not) and is ready, with the reasons where not.
+
+    `notes` are what a person should look at; they make nothing unready.
+    """
 
     live: bool
     ready: bool
     state: str
     troubles: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Agent:
@@ -65,6 +70,7 @@ class Agent:
         self.clock = clock or SystemClock()
         self.started = self.clock.now()
         self.rules = rules_of(settings)
+        self.spans = SpanTally()
         self._desks: Desks | None = None
         self._lease = Lease(where.store)
         self.leadership = Leadership(self._lease, begin=self._begin, end=self._end, look=self._look)
@@ -131,7 +137,8 @@ class Agent:
             return Health(live=self.leadership.alive(), ready=not told, state="standby", troubles=told)
         live = desks.runner.alive() and self.leadership.alive()
         troubles = tuple(_troubles(desks, live))
-        return Health(live=live, ready=not troubles, state="leader", troubles=troubles)
+        notes = tuple(self.spans.notes())
+        return Health(live=live, ready=not troubles, state="leader", troubles=troubles, notes=notes)
 
     def _begin(self) -> None:
         store = open_store(self.where.store, clock=self.clock, settings=store_settings(self.settings))
@@ -192,9 +199,12 @@ class Agent:
         counts = {"applied": intake.applied, "duplicate": intake.duplicates, "refused": intake.refused}
         for outcome, count in counts.items():
             yield Sample("resweep_ingest_batches_total", (outcome,), float(count))
+        yield from self.spans.samples()
         for job in desks.runner.states():
             yield Sample("resweep_job_runs_total", (job.name, "ok"), float(job.runs - job.failures))
             yield Sample("resweep_job_runs_total", (job.name, "failed"), float(job.failures))
+            yield Sample("resweep_job_late_runs_total", (job.name,), float(job.late))
+            yield Sample("resweep_job_skipped_runs_total", (job.name,), float(job.skipped))
             yield Sample("resweep_job_last_lateness_seconds", (job.name,), job.lateness_s)
 
 

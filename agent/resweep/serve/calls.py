@@ -67,7 +67,7 @@ class Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def say_of_flag(bench: Bench, key: str, action: str, raw: object) -> Answer:
-    """Note an acknowledgement, or that a flag's cause is gone; the flag clears when the judge agrees."""
+    """Note an acknowledgement; or that a flag's cause is gone, which clears it until it is found anew."""
     try:
         said = msgspec.convert(raw, Said)
     except msgspec.ValidationError as error:
@@ -76,6 +76,8 @@ def say_of_flag(bench: Bench, key: str, action: str, raw: object) -> Answer:
     store = bench.store
     store.ack_flag(flag, said.by, said.because, action="resolve" if action == "resolve" else "ack")
     store.record_audit(said.by, f"flag.{action}", key, {"because": said.because})
+    if action == "resolve" and bench.desk.resolve(key):
+        bench.desk.sit()
     latest = [ack for ack in store.acks(flag.pipeline) if ack.key == key][-1]
     return views.flag_object(flag, latest)
 
