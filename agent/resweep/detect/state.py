@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from resweep.detect.generator import Fact
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.event import UNKNOWN
 from resweep.domain.window import Group
@@ -45,6 +46,7 @@ class ConfigState(msgspec.Struct):
     dims_event: int | None = None
     plain: Group = msgspec.field(default_factory=Group)  # all completed calls
     groups: dict[str, Group] = msgspec.field(default_factory=dict)  # by filter key
+    facts: dict[str, Fact] = msgspec.field(default_factory=dict)  # of the answers, by name
 
     @property
     def seen(self) -> bool:
@@ -93,7 +95,8 @@ class PipelineState(msgspec.Struct):
         if found is None:
             self.configs[record.config] = ConfigState(record)
         elif record.document or not found.record.document:
-            found.record = record
+            observed = {**found.record.observed, **record.observed}  # each writer sees its own part
+            found.record = msgspec.structs.replace(record, observed=observed)
 
     @property
     def in_charge(self) -> ConfigState | None:

@@ -6,6 +6,7 @@ nothing settles until it is over.
 
 from __future__ import annotations
 
+from resweep.detect import generator
 from resweep.detect.settings import DetectSettings
 from resweep.detect.state import Change, ConfigState, PipelineState
 from resweep.domain.window import Group, Window
@@ -17,6 +18,8 @@ GAP_WEIGHT = 0.05
 def track(p: PipelineState, window: Window, ts: float, event: int | None, s: DetectSettings) -> None:
     """Add one delta, `ts` being the time of its last event (unix s) and `event` its number in a replay."""
     calls = window.get("retrievals")
+    if any(name.startswith(generator.PREFIX) for name in window.counts):  # may come a minute after the call
+        generator.take(p.state(window.config).facts, window, ts)
     if calls == 0:
         return
     c = p.state(window.config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import threading
 import weakref
@@ -34,7 +35,9 @@ RING_BYTES = 16 << 20
 FLUSH_S = 1.0
 SAMPLE_RATE = 0.05
 SAMPLE_PER_MINUTE = 60
+_HURRY_S = 0.02
 _NOTES_MAX = 10_000
+_NOTED_MAX = 256  # names of counts in a window, before a new value of a fact is one of the others
 _ANSWER_FACTS = ("response_model", "system_fingerprint")
 RECORDS_MAX = 8192  # that wait at once, whatever they weigh
 _RECORDS_FIRST = 256  # until the first fold has told what a record weighs
@@ -99,7 +102,7 @@ class Recorder:
         self._outbox = Outbox(self.sink)
         self._totals = Totals(self._own_configs)
         self._feedback: list[Feedback] = []
-        self._notes: list[tuple[str, str, int]] = []
+        self._notes: list[tuple[str, str, str, int]] = []
         for pipeline, config in self.configs:
             self._totals.see(pipeline, config)
 
@@ -150,11 +153,19 @@ class Recorder:
     def note(self, watch: Watch, facts: Mapping[str, object]) -> None:
         """Take facts of an answer in: what the generator was is observed, its prompt's tokens are summed."""
         tokens = facts.get("prompt_tokens")
-        if type(tokens) is int and 0 <= tokens < 1 << 31 and len(self._notes) < _NOTES_MAX:
-            self._notes.append((watch.pipeline, watch.config, tokens))
+        if type(tokens) is int and 0 <= tokens < 1 << 31:
+            self._count_note(watch, "prompt_tokens_n", 1)
+            self._count_note(watch, "prompt_tokens_sum", tokens)
         observed = {name: label(facts[name]) for name in _ANSWER_FACTS if isinstance(facts.get(name), str)}
         if observed:
             self.observe(watch, observed)
+            for name, value in observed.items():
+                self._count_note(watch, f"fact:{name}:{value}", 1)
+
+    def _count_note(self, watch: Watch, name: str, times: int) -> None:
+        if len(self._notes) < _HURRY_S = 0.02
+_NOTES_MAX:
+            self._notes.append((watch.pipeline, watch.config, name, times))
 
     def observe(self, watch: Watch, facts: Mapping[str, object]) -> None:
         """Say a config again where facts about it changed."""
@@ -196,6 +207,7 @@ class Recorder:
             self._awake.clear()
             requests, self._requests = self._requests, []
             now = monotonic()
+            due = min(due, now + self._pause())
             self._step(deliver=now >= due or bool(requests), at_once=bool(requests))
             if now >= due:
                 due = now + self._pause()
@@ -269,10 +281,11 @@ class Recorder:
     def _sum_notes(self) -> None:
         notes, self._notes = self._notes, []
         minute = int(self.clock.now() // MINUTE)
-        for pipeline, config, tokens in notes:
+        for pipeline, config, name, times in notes:
             window = self._folding.window(pipeline, config, minute)
-            window.add("prompt_tokens_n")
-            window.add("prompt_tokens_sum", tokens)
+            if name.startswith("fact:") and name not in window.counts and len(window.counts) > _NOTED_MAX:
+                name = f"{':'.join(name.split(':')[:2])}:other"  # so many values are no fact of the answers
+            window.add(name, times)
 
     def _look_again(self) -> None:
         """Read again what live objects say of themselves: somebody may have changed their k."""
@@ -307,12 +320,23 @@ class Recorder:
 
         The folding thread goes on: threads that are still running may still record.
         """
+        if self._thread is None and not (self.ring.calls or self.ring.lost or self._feedback):
+            return  # nothing was recorded in this process: it has nothing to say
         if hasattr(self.sink, "timeout_s"):
             self.sink.timeout_s = min(self.sink.timeout_s, timeout / 2)
         end = monotonic() + timeout
         self.flush(timeout)
         if self.spans is not None:
             self.spans.flush(max(0.0, end - monotonic()))
+
+    def hurry(self) -> None:
+        """Hand over as soon as something is recorded, because the process is about to end.
+
+        Called from signal handlers: no lock may be taken here that this very thread may hold.
+        """
+        self._flush_s = _HURRY_S
+        with suppress(RuntimeError):
+            _thread.start_new_thread(self._awake.set, ())
 
     def close(self, timeout: float = 2.0) -> None:
         """Hand over what there is and stop; takes at most `timeout` seconds."""

@@ -93,7 +93,7 @@ class Replayer:
         self, settings: DetectSettings, rules: InvalidationRules, tuned: Sequence[TunedK] = ()
     ) -> None:
         self.judge = Judge(settings, rules)
-        self.judge.set_tuned(tuned)
+        self.judge.set_tuned(sorted(tuned, key=lambda t: (t.epoch, t.tuned_at)))
         self.result = ReplayResult()
         self._engines: dict[str, PassiveEngine] = {}
         self._bases: dict[str, str] = {}
