@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from math import isnan
 
-from resweep.domain.sample import end_scores
-
 LATEST = 20
 SURE = 0.9
 
@@ -18,9 +16,8 @@ class Direction:
         self.sign = 0
         self._votes: deque[int] = deque(maxlen=LATEST)
 
-    def add(self, answer: bytes) -> bool:
-        """Note one answer; return True where the direction just turned round."""
-        first, last = end_scores(answer)
+    def add(self, first: float, last: float) -> bool:
+        """Note the first and last score of an answer; return True where the direction just turned round."""
         if first == last or isnan(first) or isnan(last):
             return False
         vote = 1 if first > last else -1

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from resweep.detect.passive.vocabulary import Vocabulary
+from resweep.detect.passive.vocabulary import Vocabulary, trim
 from resweep.domain.sample import TOKENS_UNKNOWN, Answer, Record, depth, unpack_answer
 
 Array = NDArray[np.float64]
@@ -89,8 +89,7 @@ class Memory:
         if first is not None:
             return first >= self.frozen_at
         marks[mark] = ts
-        if len(marks) > self.size:
-            del marks[next(iter(marks))]
+        trim(marks, self.size)
         return True
 
 
@@ -227,7 +226,7 @@ def _recall(row: Array, record: Record, memory: Memory, groups: Groups) -> None:
         hash(tuple(sorted(answer.ids))) << 3 | 1, ts
     )  # order: rounding swaps neighbours
     row[_SHAPES_NEW] = memory.new(hash((*coarse, *answer.tokens)) << 3 | 2, ts)
-    pairs = [memory.new(hash((p, s)) << 3 | 3, ts) for p, s in zip(answer.ids[:3], coarse, strict=False)]
+    pairs = [memory.new(hash((p, s)) << 3 | 3, ts) for p, s in zip(answer.ids[:2], coarse, strict=False)]
     row[_PAIRS_NEW] = sum(pairs) / len(pairs)
     _compare_bodies(row, answer, memory, min(ts - memory.held, memory.frozen_at))
     if groups.frozen:

@@ -107,14 +107,15 @@ class Monitor:
         if self.held and self._full(record.ts):
             self._close_block()
         self.fresh[record.key] = record
-        self.twins.top.add(record.ts, end_scores(record.answer)[0])
+        first, last = end_scores(record.answer)
+        self.twins.top.add(record.ts, first)
         if record.known:
             alarm = self.twins.process(record)
             if alarm is not None:
                 self._on_twins(alarm, record)
             elif self.system is not None and self.twins.back:
                 self._came_back(record)
-        if self.direction.add(record.answer):
+        if self.direction.add(first, last):
             self._turned(record.ts, record.number)
         if not self.held:
             self.block_start = record.ts
@@ -125,13 +126,10 @@ class Monitor:
 
     def _remember(self) -> None:
         """Note the passages and sources of answers not noted yet: each distinct query of a block once."""
-        add, add_source = self.passages.add, self.sources.add
         for record in self.fresh.values():
-            answer, ts = unpack_answer(record.answer), record.ts
-            for passage, source, tokens in zip(answer.ids, answer.sources, answer.tokens, strict=True):
-                add(ts, passage, source, tokens)
-                if source:
-                    add_source(ts, source)
+            answer = unpack_answer(record.answer)
+            self.passages.see(record.ts, answer.ids, answer.sources, answer.tokens)
+            self.sources.see(record.ts, answer.sources, answer.sources, answer.sources)
             self.passages_since += len(answer.ids)
         self.fresh.clear()
 
@@ -314,7 +312,8 @@ class Monitor:
         return (age >= HOUR / 2 and n >= 30) or (age >= DAY and n >= 5)
 
     def _close_block(self) -> None:
-        records = sorted(self.held.values(), key=lambda r: (r.ts, r.id))
+        chosen = sorted(self.held)[: self.settings.block_size]  # the same queries whatever the traffic
+        records = sorted((self.held[key] for key in chosen), key=lambda r: (r.ts, r.id))
         self.held = {}
         self._remember()
         reference = self.levels.frozen or self.levels.reference

@@ -12,6 +12,7 @@ class PassiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one pipeline's passive detection. Times are seconds unless the name says otherwise."""
 
     sample_size: int = 1024  # distinct queries an hour
+    block_size: int = 192  # of these, read for levels each half-hour
     held: float = 12 * HOUR  # an answer must be this old to be compared with
     learning: float = DAY  # before that, nothing is judged
     least_votes: int = 50  # twins seen before any is judged

@@ -15,6 +15,7 @@ import msgspec
 from resweep.detect.passive.compare import Outcome, compare
 from resweep.detect.passive.evidence import DAY, Rise, Shares
 from resweep.detect.passive.settings import PassiveSettings
+from resweep.detect.passive.vocabulary import trim
 from resweep.domain.sample import Record
 
 TRACE = 400  # votes kept for attribution
@@ -146,12 +147,10 @@ class Twins:
         once = self.once.pop(key, None)
         if once is None:
             self.once[key] = (record.ts, record.answer)
-            if len(self.once) > self.settings.answers_once:
-                del self.once[next(iter(self.once))]
+            trim(self.once, self.settings.answers_once)
             return None
         twin = self.known[key] = Twin(once[0], once[0], once[1])
-        if len(self.known) > self.settings.answers_known:
-            del self.known[next(iter(self.known))]
+        trim(self.known, self.settings.answers_known)
         return twin
 
     @property

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
 import msgspec
 
 
@@ -15,6 +19,13 @@ class Seen(msgspec.Struct, gc=False):
     count: int = 1
 
 
+def trim(items: dict[int, Any], size: int) -> None:
+    """Drop the oldest tenth of a dict that outgrew its size; one by one would scan past the dropped ones."""
+    if len(items) > size:
+        for key in list(islice(items, max(1, size // 10))):
+            del items[key]
+
+
 class Vocabulary:
     """A bounded memory of hashes; the oldest entries go first."""
 
@@ -22,17 +33,18 @@ class Vocabulary:
         self.size = size
         self.items: dict[int, Seen] = {}
 
-    def add(self, ts: float, item: int, source: int = 0, tokens: int = 0) -> Seen | None:
-        """Note one sight and return what was known before, None for something new."""
-        seen = self.items.get(item)
-        if seen is None:
-            if len(self.items) >= self.size:
-                self._evict()
-            self.items[item] = Seen(ts, ts, source, tokens)
-            return None
-        seen.last = ts
-        seen.count += 1
-        return seen
+    def see(self, ts: float, items: Sequence[int], sources: Sequence[int], tokens: Sequence[int]) -> None:
+        """Note one sight of each item; 0 stands for unknown and is left out."""
+        known = self.items
+        for i, item in enumerate(items):
+            seen = known.get(item)
+            if seen is not None:
+                seen.last = ts
+                seen.count += 1
+            elif item:
+                known[item] = Seen(ts, ts, sources[i], tokens[i])
+        if len(known) > self.size:
+            self._evict()
 
     def _evict(self) -> None:
         kept = sorted(self.items.items(), key=lambda pair: -pair[1].last)[: self.size * 3 // 4]
