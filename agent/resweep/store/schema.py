@@ -332,3 +332,126 @@ probes = _table(
     Column("payload", LargeBinary, nullable=False),
     Index(None, "ts"),
 )
+
+# One row a question of the labelled set. `p`, `weight`, `stratum`, `plan` and `event_id` follow from its
+# draws; `place` is its random place in the queue. `touched`: a person has had it in hand. `kept`: a person
+# wants it to outlive the event it came from. `lead` is the reviewer whose word counts.
+cases = _table(
+    "cases",
+    Column("id", String(64), primary_key=True),
+    Column("pipeline", String(64), nullable=False),
+    Column("question", String(64), nullable=False),
+    Column("query", Text),
+    Column("origin", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("split", String(16), nullable=False),
+    Column("cluster", String(64), nullable=False),
+    Column("stratum", String(32), nullable=False),
+    Column("plan", String(32)),
+    Column("p", Float(53)),
+    Column("weight", Float(53), nullable=False),
+    Column("seen", BigInteger, nullable=False),
+    Column("plain_seen", BigInteger, nullable=False),
+    Column("event_id", String(200)),
+    Column("config", String(64)),
+    Column("first_ts", Float(53), nullable=False),
+    Column("last_ts", Float(53), nullable=False),
+    Column("created", Float(53), nullable=False),
+    Column("updated", Float(53), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("place", Float(53), nullable=False),
+    Column("claimed_by", String(200)),
+    Column("claimed_until", Float(53)),
+    Column("touched", Boolean, nullable=False),
+    Column("kept", Boolean, nullable=False),
+    Column("disputed", Boolean, nullable=False),
+    Column("skips", Integer, nullable=False),
+    Column("lead", String(200)),
+    Column("document", Text, nullable=False),
+    UniqueConstraint("pipeline", "question"),
+    Index(None, "pipeline", "place"),
+    Index(None, "pipeline", "state", "place"),
+    Index(None, "pipeline", "stratum", "state", "place"),
+    Index(None, "pipeline", "state", "created"),
+    Index(None, "cluster"),
+)
+
+# The sampled events that were folded into cases. `p` is null for one that fell out of its hour's draw after a
+# person had its case in hand: it stands for no traffic.
+draws = _table(
+    "draws",
+    Column("event_id", String(200), primary_key=True),
+    Column("case_id", String(64), ForeignKey(cases.c.id), nullable=False),
+    Column("pipeline", String(64), nullable=False),
+    Column("since", Float(53), nullable=False),
+    Column("ts", Float(53), nullable=False),
+    Column("stratum", String(32), nullable=False),
+    Column("strata", String(200), nullable=False),
+    Column("p", Float(53)),
+    Column("plan", String(32), nullable=False),
+    Column("config", String(64), nullable=False),
+    Column("user_key", String(200)),
+    Index(None, "case_id"),
+    Index(None, "pipeline", "since"),
+    Index(None, "user_key"),
+)
+
+# What there is to judge: the deepest list seen for a case.
+lists = _table(
+    "lists",
+    Column("case_id", String(64), ForeignKey(cases.c.id), primary_key=True),
+    Column("ts", Float(53), nullable=False),
+    Column("config", String(64), nullable=False),
+    Column("asked", Integer),
+    Column("depth", Integer, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+judgments = _table(
+    "judgments",
+    Column("case_id", String(64), ForeignKey(cases.c.id), primary_key=True),
+    Column("reviewer", String(200), primary_key=True),
+    Column("passage_id", String(400), primary_key=True),
+    Column("grade", Float(53), nullable=False),
+    Column("text_hash", String(64)),
+    Column("anchor", String(16), nullable=False),
+    Column("ts", Float(53), nullable=False),
+)
+
+# A reviewer's word on a case: done with it, or passed it over. `place`: how many were done before it.
+reviews = _table(
+    "reviews",
+    Column("case_id", String(64), ForeignKey(cases.c.id), primary_key=True),
+    Column("reviewer", String(200), primary_key=True),
+    Column("outcome", String(16), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("ts", Float(53), nullable=False),
+    Column("document", Text, nullable=False),
+    Index(None, "reviewer", "ts"),
+)
+
+history = _table(
+    "history",
+    Column("id", _Key, primary_key=True),
+    Column("case_id", String(64), nullable=False),
+    Column("ts", Float(53), nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("undone", Boolean, nullable=False),
+    Column("document", Text, nullable=False),
+    Index(None, "case_id", "id"),
+    Index(None, "who", "id"),
+)
+
+# Every plan ever published; `current` marks the one in force for its hour.
+plans = _table(
+    "plans",
+    Column("id", String(32), primary_key=True),
+    Column("pipeline", String(64), nullable=False),
+    Column("since", Float(53), nullable=False),
+    Column("published", Float(53), nullable=False),
+    Column("current", Boolean, nullable=False),
+    Column("document", Text, nullable=False),
+    Index(None, "pipeline", "since"),
+)
