@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import time
 from typing import Any, NamedTuple, TypeVar
 
@@ -47,6 +48,8 @@ def watch(
     probe: Callable[..., Any] | None = None,
     user_key: Callable[..., Any] | None = None,
     methods: Iterable[str] | None = None,
+    canaries: bool | None = None,
+    embed: Callable[[str], Any] | None = None,
 ) -> T:
     """Record every retrieval of a retriever; return the retriever, or for a function its recording twin.
 
@@ -56,7 +59,8 @@ def watch(
     kept. `extract` maps an answer to its passages where they are not found. `tokens` is a tokenizer or a
     function from text to a count. `probe` runs the retriever at a depth: `probe(query, k, **kwargs)`.
     `user_key` maps a call's arguments to a pseudonym of whom it was for. `methods` names the methods that
-    retrieve where they have unusual names.
+    retrieve where they have unusual names. `canaries` lets the agent run fixed texts and questions through
+    the live retriever on a schedule; `embed` maps a text to its vector where the embedder is not found.
 
     >>> import resweep
     >>> def retrieve(query, k=3):
@@ -66,6 +70,7 @@ def watch(
     ['p0', 'p1', 'p2']
     """
     given = _Given(pipeline, config, capture, redact, extract, tokens, probe, user_key, methods)
+    given = given._replace(canaries=canaries, embed=embed)
     try:
         defaults = options()
         recorder = _recorder(sink, registry, defaults)
@@ -89,6 +94,8 @@ class _Given(NamedTuple):
     probe: Callable[..., Any] | None
     user_key: Callable[..., Any] | None
     methods: Iterable[str] | None
+    canaries: bool | None = None
+    embed: Callable[[str], Any] | None = None
 
 
 def _is_watched_so(retriever: Any, recorder: Recorder, given: _Given) -> bool:
@@ -123,7 +130,30 @@ def _watch(retriever: Any, recorder: Recorder, given: _Given, defaults: Options)
     )
     watched = _install(retriever, adapter, one, given.methods)
     recorder.add(one)
+    with suppress(Exception):  # an object may do anything when looked at; it is watched all the same
+        _offer(recorder, one, retriever, watched, adapter, given, defaults)
     return watched
+
+
+def _offer(
+    recorder: Recorder,
+    one: Watch,
+    retriever: Any,
+    watched: Any,
+    adapter: Adapter,
+    given: _Given,
+    defaults: Options,
+) -> None:
+    """Let the agent have canaries and probes run, where they are wanted."""
+    canaries = defaults.canaries if given.canaries is None else given.canaries
+    if not canaries and one.capture == "none":
+        return
+    from resweep.record.embedding import embedder_of  # neither is needed by most
+    from resweep.record.work import take_up
+
+    names = [] if _is_function(retriever) else list(given.methods or adapter.methods(retriever))
+    embed = given.embed or (embedder_of(retriever) if canaries else None)
+    take_up(recorder, one, watched, names, embed, canaries)
 
 
 def unwatch(retriever: T) -> T:

@@ -340,7 +340,10 @@ class Folding:
         self, call: Call, window: Window, event: RetrievalEvent, query: Any, passages: Sequence[object]
     ) -> None:
         window.add("sampled:uniform")
-        self.samples.append(self._whole(call, event, query, passages))
+        whole = self._whole(call, event, query, passages)
+        self.samples.append(whole)
+        if call.site.watch.hold is not None:
+            call.site.watch.hold(whole.id, call)
 
     def _whole(
         self, call: Call, event: RetrievalEvent, query: Any, passages: Sequence[object]

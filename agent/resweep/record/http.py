@@ -27,8 +27,8 @@ class HttpSink:
         if not urlsplit(self.url).path:
             self.url += "/v1/batches"
         self.timeout_s = timeout_s
-        self._token = token
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        self.token = token
+        self._opener = urllib.request.build_opener(NoRedirect)
 
     def write(self, batch: Batch) -> None:
         """Hand one batch over.
@@ -36,8 +36,8 @@ class HttpSink:
         Raises OSError where it cannot be taken now, InputError where it never will.
         """
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         body = gzip.compress(encode_batch(batch), 1)
         request = urllib.request.Request(self.url, body, headers, method="POST")  # noqa: S310 - http and https alone: see sinks.choose
         try:
@@ -55,6 +55,9 @@ class HttpSink:
         """Nothing is kept open between batches."""
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: a token is for the host it was given for."""
+
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
+        """Return no request to follow with."""
+        return

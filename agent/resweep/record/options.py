@@ -32,6 +32,7 @@ class Options:
     `flush_s` is how often they are handed over. `configs` is how many keep series of their own. `salt` joins
     the veiled queries of processes that do not share a home folder. `spans` is True (or "otel") for a span of
     each retrieval through the process's own tracer provider, a provider, or the URL of an OTLP/HTTP intake.
+    `canaries` lets the agent run canaries on the retrievers whose `watch` does not say.
     """
 
     sink: Any = None
@@ -48,6 +49,7 @@ class Options:
     configs: int = OWN_CONFIGS
     metrics: bool = True
     spans: Any = None
+    canaries: bool = False
 
 
 _FROM_OUTSIDE: Mapping[str, type] = {
@@ -61,6 +63,11 @@ _FROM_OUTSIDE: Mapping[str, type] = {
     "ring_bytes": int,
     "flush_s": float,
     "configs": int,
+    "canaries": bool,
+}
+_TRUTHS: Mapping[str, bool] = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
 }
 _configured: dict[str, Any] = globals().get("_configured") or {}
 
@@ -94,6 +101,8 @@ def options(environ: Mapping[str, str] = os.environ, folder: Path | None = None)
 
 
 def _usable(name: str, value: object) -> object | None:
+    if name == "canaries":
+        return _TRUTHS.get(str(value).lower())
     try:
         found = _FROM_OUTSIDE[name](value)
     except (TypeError, ValueError):

@@ -30,6 +30,7 @@ from resweep.record.outbox import Loss, Outbox
 if TYPE_CHECKING:
     from resweep.record.spans import Spans
     from resweep.record.watching import Watch
+    from resweep.record.work import Worker
 
 RING_BYTES = 16 << 20
 FLUSH_S = 1.0
@@ -82,6 +83,7 @@ class Recorder:
             self._sampling = (1.0, 1 << 30)
         self._inline = bool(getattr(sink, "synchronous", False))
         self.ring = Ring(_RECORDS_FIRST)  # the same for good: wrapped functions hold on to it
+        self.worker: Worker | None = None
         self._start_over()
 
     def _start_over(self) -> None:
@@ -130,6 +132,11 @@ class Recorder:
             self._step(deliver=False)
         return self._inline
 
+    @property
+    def writer(self) -> str:
+        """The id under which batches are handed over; another one in a forked child."""
+        return self._outbox.writer
+
     # --- set up and feedback -------------------------------------------------------------------------
 
     def add(self, watch: Watch) -> None:
@@ -163,8 +170,7 @@ class Recorder:
                 self._count_note(watch, f"fact:{name}:{value}", 1)
 
     def _count_note(self, watch: Watch, name: str, times: int) -> None:
-        if len(self._notes) < _HURRY_S = 0.02
-_NOTES_MAX:
+        if len(self._notes) < _NOTES_MAX:
             self._notes.append((watch.pipeline, watch.config, name, times))
 
     def observe(self, watch: Watch, facts: Mapping[str, object]) -> None:
@@ -199,6 +205,8 @@ _NOTES_MAX:
         from resweep.record.process import started
 
         started()
+        if self.worker is not None:
+            self.worker.start()
 
     def _run(self) -> None:
         due = monotonic() + self._pause()
@@ -343,6 +351,8 @@ _NOTES_MAX:
         end = monotonic() + timeout
         self.leave(timeout)
         self._stop = True
+        if self.worker is not None:
+            self.worker.stop()
         self._awake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, end - monotonic()))

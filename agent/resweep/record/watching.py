@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from resweep.domain.batch import ConfigRecord
     from resweep.domain.event import Hit
     from resweep.record.adapters.base import Facts
+    from resweep.record.call import Call
     from resweep.record.recorder import Recorder
 
 Capture = Literal["none", "sampled", "text"]
@@ -99,6 +100,7 @@ class Watch:
         self.undo: list[Callable[[], None]] = []
         self.on = True
         self.look: Callable[[], Facts | None] | None = None
+        self.hold: Callable[[str, Call], None] | None = None  # keeps sampled calls, to be made again
         self.seen_passages = self.seen_ids = self.seen_scores = self.seen_sources = 0
 
     def renumber(self) -> None:

@@ -39,7 +39,7 @@ _PREFIXES = (
     "amax_marginal_relevance_search",
 )
 _DEPTHS = ("k", "top_k", "similarity_top_k", "n_results", "num_results", "limit", "top_n")
-_EMBEDDERS = (
+EMBEDDERS = (
     "embedder",
     "embeddings",
     "embedding",
@@ -54,7 +54,7 @@ _MODELS = ("model", "model_name", "model_id", "deployment", "name_or_path")
 _DIMENSIONS = ("dimensions", "dimension", "dim", "embedding_dim", "output_dimensionality")
 _COLLECTIONS = ("collection_name", "_collection_name", "index_name", "table_name", "collection")
 _METRICS = ("metric", "distance_metric", "distance_strategy", "similarity", "metric_type")
-_INDEXES = ("vectorstore", "vector_store", "_vector_store", "index", "store", "document_store", "client")
+INDEXES = ("vectorstore", "vector_store", "_vector_store", "index", "store", "document_store", "client")
 
 
 # Arguments and answer of a call into (question, answer) pairs, one for each question it asked.
@@ -141,8 +141,8 @@ def static_filters(obj: Any) -> dict[str, object] | None:
 
 def embedder_facts(obj: Any) -> dict[str, object]:
     """Return model and vector size of the embedder that an object holds, directly or in its index."""
-    for holder in (obj, *(_get(obj, name) for name in _INDEXES)):
-        for name in _EMBEDDERS:
+    for holder in (obj, *(_get(obj, name) for name in INDEXES)):
+        for name in EMBEDDERS:
             embedder = _get(holder, name)
             if embedder is None or (callable(embedder) and not _named(embedder)):
                 continue
@@ -159,7 +159,7 @@ def _named(embedder: Any) -> str | None:
 def index_facts(obj: Any) -> dict[str, object]:
     """Return collection and metric of the index that an object holds or is."""
     found: dict[str, object] = {}
-    for holder in (obj, *(_get(obj, name) for name in _INDEXES)):
+    for holder in (obj, *(_get(obj, name) for name in INDEXES)):
         for fact, names in (("collection", _COLLECTIONS), ("metric", _METRICS)):
             if fact not in found and (text := _text(holder, names)):
                 found[fact] = text
