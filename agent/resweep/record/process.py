@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 from time import monotonic
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from resweep.record.recorder import Recorder
@@ -41,6 +42,29 @@ def hook() -> None:
     _kept["hooked"] = True
     atexit.register(_at_exit)
     os.register_at_fork(after_in_child=_after_fork)
+    _listen_for_the_end()
+
+
+def _listen_for_the_end() -> None:
+    """Hurry where the application's own SIGTERM handler is called, which stays in charge.
+
+    uvicorn ends its workers with the signal's default action once it has shut down, so that nothing of
+    Python runs any more; from the signal on, what is recorded is handed over at once. A default action is
+    left as it is.
+    """
+    try:
+        before = signal.getsignal(signal.SIGTERM)
+        if not callable(before) or isinstance(before, signal.Handlers):
+            return
+
+        def ending(number: int, frame: FrameType | None) -> Any:
+            for recorder in list(recorders().values()):
+                recorder.hurry()
+            return before(number, frame)
+
+        signal.signal(signal.SIGTERM, ending)
+    except ValueError:  # not in the main thread: only there can a handler be set
+        return
 
 
 def started() -> None:
