@@ -428,7 +428,7 @@ _AGENT: tuple[Metric, ...] = (
         "resweep_otlp_spans_total",
         "resweep.otlp.spans",
         "{span}",
-        "Spans that came over OTLP: retrievals, those that lost part of their answer, our own, others, refused.",
+        "Spans that came over OTLP, by what became of them; a truncated one lost part of its answer.",
         {"outcome": ("retrieval", "truncated", "own", "other", "refused")},
         labels=(),
         scope="agent",

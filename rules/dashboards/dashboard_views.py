@@ -345,6 +345,13 @@ HEALTH = Section(
             queries=((rate("resweep_ingest_batches_total", "sum by (outcome)", ""), "{{outcome}}"),),
         ),
         View(
+            title="Spans over OTLP",
+            description="Spans per second that other instrumentation sent, by what became of them.",
+            unit="cps",
+            width=6,
+            queries=((rate("resweep_otlp_spans_total", "sum by (outcome)", ""), "{{outcome}}"),),
+        ),
+        View(
             title="Leading agents",
             description="Exactly one agent leads; none means that nothing is judged.",
             unit="none",

@@ -159,7 +159,7 @@ def test_one_bad_id_refuses_one_span() -> None:
     spans += [span(said, traceId=based, spanId=based_span) for _ in range(49)]
     spans.append(span(OPENINFERENCE, traceId="zz"))
     traces = as_json(*spans)
-    assert (traces.spans, len(traces.refused), "traceId" in traces.refused[0]) == (99, 1, True)
+    assert (traces.mapped.spans, traces.refused, "traceId" in traces.why[0]) == (99, 1, True)
     assert {e.trace_id for e in traces.mapped.events} == {"0af7651916cd43dd8448eb211c80319c"}
     told = json.loads(reply(traces, "json"))
     assert told["partialSuccess"]["rejectedSpans"] == "1"
@@ -307,7 +307,7 @@ def test_an_attribute_with_its_value_before_its_key_is_read() -> None:
 def test_a_broken_attribute_refuses_its_span_alone() -> None:
     """The others of the request go in."""
     traces = wire(pair("openinference.span.kind", "RETRIEVER"), b"\x12\xff")
-    assert (traces.spans, len(traces.refused)) == (0, 1)
+    assert (traces.mapped.spans, traces.refused) == (0, 1)
 
 
 def test_long_metadata_is_read_at_its_place() -> None:
@@ -330,3 +330,35 @@ def wire_body() -> bytes:
     one = message.resource_spans.add().scope_spans.add().spans.add(name="r")
     one.attributes.add(key="input.value").value.string_value = "how long"
     return bytes(message.SerializeToString())
+
+
+def test_what_a_generation_says_is_a_fact_of_the_answer() -> None:
+    """Model, fingerprint, and the prompt's tokens summed for its minute; a span is no retrieval for that."""
+    said = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.response.model": "gpt-9-2026",
+        "gen_ai.system_fingerprint": "fp_1",
+        "gen_ai.usage.input_tokens": 812,
+    }
+    traces = as_json(span(said))
+    (fact,) = traces.mapped.facts
+    assert (fact.pipeline, fact.response_model, fact.system_fingerprint) == ("bot", "gpt-9-2026", "fp_1")
+    (window,) = traces.batch.windows
+    assert window.counts == {
+        "prompt_tokens_n": 1,
+        "prompt_tokens_sum": 812,
+        "fact:response_model:gpt-9-2026": 1,
+        "fact:system_fingerprint:fp_1": 1,
+    }
+
+
+def test_a_service_that_only_generates_makes_no_pipeline() -> None:
+    """It never retrieved anything."""
+    body = json.dumps(request(span({"openinference.span.kind": "LLM", "llm.token_count.prompt": 9})))
+    assert read_traces(body.encode(), "json", {}, 1.0).batch.windows == []
+
+
+def test_many_refused_spans_are_counted_and_few_reasons_told() -> None:
+    """An answer stays short."""
+    traces = as_json(*(span({}, traceId=f"bad{i}") for i in range(50)))
+    assert (traces.refused, len(traces.why)) == (50, 3)

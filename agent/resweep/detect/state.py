@@ -95,8 +95,7 @@ class PipelineState(msgspec.Struct):
         if found is None:
             self.configs[record.config] = ConfigState(record)
         elif record.document or not found.record.document:
-            observed = {**found.record.observed, **record.observed}  # each writer sees its own part
-            found.record = msgspec.structs.replace(record, observed=observed)
+            found.record = record
 
     @property
     def in_charge(self) -> ConfigState | None:

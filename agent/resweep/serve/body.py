@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from starlette.requests import Request
 
 JSON_TYPES = ("application/json", "application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+
+_WINDOWS = {"identity": None, "gzip": 31, "deflate": 15}
 
 
 class RequestError(Exception):
@@ -21,43 +24,48 @@ class RequestError(Exception):
         super().__init__(error)
 
 
-async def read_body(request: Request, at_most: int) -> bytes:
-    """Return the body, unpacked.
+async def read_body(request: Request, at_most: int, types: Sequence[str] = JSON_TYPES) -> bytes:
+    """Return the body, unpacked; a request that names no type is taken to be of the first of `types`.
 
     Raises RequestError: 415 for another type or encoding, 413 beyond `at_most` bytes, 400 for a broken gzip.
     """
-    _check_type(request)
-    packed = _encoding(request)
+    _check_type(media_type(request, types[0]), types)
+    window = _window(request)
     _check_length(request.headers.get("content-length"), at_most)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > at_most:
             raise _too_large(at_most)
-    return _unpack(bytes(body), at_most) if packed else bytes(body)
+    return bytes(body) if window is None else _unpack(bytes(body), at_most, window)
 
 
-def _check_type(request: Request) -> None:
-    given = request.headers.get("content-type", JSON_TYPES[0]).partition(";")[0].strip().lower()
-    if given not in JSON_TYPES:
+def media_type(request: Request, otherwise: str) -> str:
+    """Return the type of a request's body, without parameters."""
+    return request.headers.get("content-type", otherwise).partition(";")[0].strip().lower()
+
+
+def _check_type(given: str, types: Sequence[str]) -> None:
+    if given not in types:
         raise RequestError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"content type {given!r:.60} is not taken here",
-            expected=" or ".join(JSON_TYPES[:2]),
+            expected=" or ".join(types[:2]),
             do="set the Content-Type header",
         )
 
 
-def _encoding(request: Request) -> bool:
+def _window(request: Request) -> int | None:
+    """Return the window bits by which zlib unpacks the body; None for one that is not packed."""
     given = request.headers.get("content-encoding", "identity").strip().lower()
-    if given not in ("identity", "gzip"):
+    if given not in _WINDOWS:
         raise RequestError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"content encoding {given!r:.40} is not taken here",
             expected="gzip, or none",
             do="send the body as it is, or packed with gzip",
         )
-    return given == "gzip"
+    return _WINDOWS[given]
 
 
 def _check_length(given: str | None, at_most: int) -> None:
@@ -74,9 +82,9 @@ def _too_large(at_most: int) -> RequestError:
     )
 
 
-def _unpack(body: bytes, at_most: int) -> bytes:
-    """Unpack one gzip stream; never makes more than `at_most` bytes and one."""
-    unpacker = zlib.decompressobj(wbits=31)
+def _unpack(body: bytes, at_most: int, window: int) -> bytes:
+    """Unpack one stream; never makes more than `at_most` bytes and one."""
+    unpacker = zlib.decompressobj(wbits=window)
     try:
         plain = unpacker.decompress(body, at_most + 1)
     except zlib.error as error:
@@ -91,7 +99,7 @@ def _unpack(body: bytes, at_most: int) -> bytes:
 def _no_gzip(why: str) -> RequestError:
     return RequestError(
         HTTPStatus.BAD_REQUEST,
-        f"the body is no gzip stream: {why}",
-        expected="one whole gzip stream",
+        f"the body is no gzip or deflate stream: {why}",
+        expected="one whole stream",
         do="pack the body again, or leave Content-Encoding out",
     )

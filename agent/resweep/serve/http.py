@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from resweep.domain.errors import NewerFormatError, ResweepError, StoreError
-from resweep.serve import calls, views
+from resweep.serve import calls, traces, views
 from resweep.serve.agent import Agent, Desks, NotLeadingError
 from resweep.serve.body import RequestError, read_body
 from resweep.serve.guard import Guard, RateLimit, refusal_object
@@ -40,6 +40,7 @@ ROUTES: Mapping[str, Mapping[str, str]] = {
     "/v1/feedback": {"POST": "feedback"},
     "/v1/batches": {"POST": "batches"},
     "/v1/events": {"POST": "events"},
+    traces.PATH: {"POST": "traces"},
     "/v1/accept": {"GET": "accepted", "POST": "accept"},
     "/v1/tuned": {"GET": "accepted", "POST": "push"},
     "/v1/maintenance": {"GET": "maintenances", "POST": "maintain"},
@@ -72,6 +73,7 @@ class Api:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
+        self.spans = traces.TraceIntake(agent)
 
     async def health(self, request: Request) -> Response:
         """Say whether the agent lives and is ready."""
@@ -89,7 +91,7 @@ class Api:
         """Say whether the agent does its work: its jobs succeed, or it stands by."""
         health = self.agent.health()
         status = HTTPStatus.OK if health.ready else HTTPStatus.SERVICE_UNAVAILABLE
-        told = {"ready": health.ready, "state": health.state, "troubles": health.troubles}
+        told = msgspec.to_builtins(health)
         return answer(told, status)
 
     async def metrics(self, request: Request) -> Response:
@@ -155,6 +157,10 @@ class Api:
         )
         return answer(result, status)
 
+    async def traces(self, request: Request) -> Response:
+        """Take the spans of existing instrumentation, as OTLP; a body that comes again changes nothing."""
+        return await self.spans.take(request)
+
     async def accepted(self, request: Request) -> Response:
         """Show the tuned depths in force."""
         desks = self._desks()
@@ -209,7 +215,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _error(request: Request, error: Exception) -> Response:
     """Answer for an error: the sender's fault is 4xx, a store that refuses 503, the rest is ours."""
     refusal = _refusal(error)
-    response = answer(refusal_object(refusal), refusal.status)
+    otlp = request.url.path == traces.PATH
+    response = traces.refused(request, refusal) if otlp else answer(refusal_object(refusal), refusal.status)
     if refusal.status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["retry-after"] = "1"
     return response

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from resweep.domain.batch import Batch
@@ -15,21 +17,23 @@ from resweep.domain.errors import InputError
 from resweep.domain.fold import fold
 from resweep.domain.window import MINUTE, Window
 from resweep.ingest.otlp import jsonbody, protobuf
-from resweep.ingest.otlp.mapping import Mapped, mapped
+from resweep.ingest.otlp.mapping import Fact, Mapped, mapped
 from resweep.ingest.otlp.span import Span
 
 Encoding = Literal["protobuf", "json"]
+REASONS_MAX = 3  # that an answer gives
+NAMES_MAX = 1000  # counts of one window: names come from outside
 MEDIA_TYPES: Mapping[str, Encoding] = {"application/x-protobuf": "protobuf", "application/json": "json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traces:
-    """What a request came to: its batch, what was mapped, and the spans that were refused."""
+    """What a request came to: its batch, what was mapped, and the spans that were refused with reasons."""
 
     batch: Batch
     mapped: Mapped
-    spans: int
-    refused: tuple[str, ...]
+    refused: int
+    why: tuple[str, ...]
 
 
 def read_traces(
@@ -40,9 +44,8 @@ def read_traces(
     `configs` names the config id in force by pipeline. A body that comes again makes the same batch, which
     is applied once. Raises InputError for a body that is no trace request at all.
     """
-    refused: list[str] = []
-    spans = list(_usable(_decoded(body, encoding, content=content), refused))
-    result = mapped(spans, configs, content=content)
+    refused: Counter[str] = Counter()
+    result = mapped(_usable(_decoded(body, encoding, content=content), refused), configs, content=content)
     batch = Batch(writer=f"otlp-{hashlib.sha256(body).hexdigest()[:40]}", seq=0, ts=now)
     windows: dict[tuple[str, str, int], Window] = {}
     for event in result.events:
@@ -51,8 +54,24 @@ def read_traces(
         if window is None:
             window = windows[key] = Window(*key)
         fold(window, event)
+    retrieving = {*configs, *(event.pipeline for event in result.events)}
+    for fact in result.facts:
+        if fact.pipeline in retrieving:  # a service that only generates is none of ours
+            key = (fact.pipeline, fact.config, int((fact.ts or now) // MINUTE))
+            _note(windows.setdefault(key, Window(*key)), fact)
     batch.windows = list(windows.values())
-    return Traces(batch=batch, mapped=result, spans=len(spans), refused=tuple(refused))
+    return Traces(batch=batch, mapped=result, refused=refused.total(), why=tuple(refused)[:REASONS_MAX])
+
+
+def _note(window: Window, fact: Fact) -> None:
+    """Add what a generation says, in the counts that `resweep.note` makes."""
+    if fact.prompt_tokens is not None:
+        window.add("prompt_tokens_n")
+        window.add("prompt_tokens_sum", fact.prompt_tokens)
+    for name in ("response_model", "system_fingerprint"):
+        value = getattr(fact, name)
+        if value is not None and (len(window.counts) < NAMES_MAX or f"fact:{name}:{value}" in window.counts):
+            window.add(f"fact:{name}:{value}")
 
 
 def _decoded(body: bytes, encoding: Encoding, *, content: bool) -> Iterable[Span | InputError]:
@@ -60,17 +79,17 @@ def _decoded(body: bytes, encoding: Encoding, *, content: bool) -> Iterable[Span
     return read(body, content=content)
 
 
-def _usable(spans: Iterable[Span | InputError], refused: list[str]) -> Iterator[Span]:
+def _usable(spans: Iterable[Span | InputError], refused: Counter[str]) -> Iterator[Span]:
     for span in spans:
         if isinstance(span, InputError):
-            refused.append(str(span))
+            refused[str(span) if len(refused) < REASONS_MAX else ""] += 1
         else:
             yield span
 
 
 def reply(traces: Traces, encoding: Encoding) -> bytes:
     """Return the answer in the request's own encoding, with a partial success where spans were refused."""
-    rejected, why = len(traces.refused), "; ".join(traces.refused[:3])
+    rejected, why = traces.refused, "; ".join(traces.why)
     if encoding == "json":
         if not rejected:
             return b"{}"
@@ -81,3 +100,11 @@ def reply(traces: Traces, encoding: Encoding) -> bytes:
         response.partial_success.rejected_spans = rejected
         response.partial_success.error_message = why
     return bytes(response.SerializeToString())
+
+
+def refusal(code: int, message: str, encoding: Encoding) -> bytes:
+    """Return a `google.rpc.Status` in the request's own encoding, as OTLP asks of answers from 400 up."""
+    if encoding == "json":
+        return json.dumps({"code": code, "message": message}).encode()
+    status = Status(code=code, message=message)
+    return bytes(status.SerializeToString())

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from resweep.domain.event import ErrorInfo, Hit, RetrievalEvent
 from resweep.domain.faults import classify
 from resweep.domain.values import as_text, clean, label, number
 from resweep.ingest.otlp.hits import from_list
-from resweep.ingest.otlp.names import RERANK_KINDS, RETRIEVAL_KINDS, SPAN_NAMES
+from resweep.ingest.otlp.names import GENERATION_KINDS, RERANK_KINDS, RETRIEVAL_KINDS, SPAN_NAMES
 from resweep.ingest.otlp.span import Span
 
 UNDECLARED = "unknown"
+
+
+class Fact(NamedTuple):
+    """What the span of a generation says of the answer's side: who answered, and how long its prompt was."""
+
+    pipeline: str
+    config: str
+    ts: float
+    response_model: str | None
+    system_fingerprint: str | None
+    prompt_tokens: int | None
 
 
 @dataclass(slots=True)
@@ -24,7 +36,8 @@ class Mapped:
     """What a request came to: its events, and what was odd about it."""
 
     events: list[RetrievalEvent] = field(default_factory=list)
-    facts: list[Mapping[str, object]] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    spans: int = 0
     malformed: int = 0
     truncated: int = 0
     own: int = 0  # spans of our own recorder: counted there already
@@ -37,7 +50,7 @@ def mapped(spans: Iterable[Span], configs: Mapping[str, str], *, content: bool) 
     text is kept.
     """
     result = Mapped()
-    rerankers, retrievals = _sorted(spans)
+    rerankers, retrievals = _sorted(spans, result, configs)
     for span in retrievals:
         result.malformed += span.listed.malformed
         if "event_id" in span.fields:
@@ -49,13 +62,18 @@ def mapped(spans: Iterable[Span], configs: Mapping[str, str], *, content: bool) 
     return result
 
 
-def _sorted(spans: Iterable[Span]) -> tuple[Mapping[str, Span], Sequence[Span]]:
-    """Return the rerankers by the span they work for, and the retrievals."""
+def _sorted(
+    spans: Iterable[Span], result: Mapped, configs: Mapping[str, str]
+) -> tuple[Mapping[str, Span], Sequence[Span]]:
+    """Return the rerankers by the span they work for, and the retrievals; note what generations say."""
     rerankers: dict[str, Span] = {}
     retrievals = []
     for span in spans:
+        result.spans += 1
         if _is_retrieval(span):
             retrievals.append(span)
+        elif _is(span, GENERATION_KINDS):
+            result.facts.append(_fact(span, configs))
         elif span.parent_id and _is(span, RERANK_KINDS):
             rerankers[span.parent_id] = span
     return rerankers, retrievals
@@ -73,10 +91,22 @@ def _is_retrieval(span: Span) -> bool:
     return not named and (bool(span.listed.hits) or span.name in SPAN_NAMES)
 
 
+def _whose(span: Span, configs: Mapping[str, str]) -> tuple[str, str]:
+    """Return pipeline and config of a span: what it says itself, else its service and the config in force."""
+    pipeline = label(span.fields.get("pipeline") or span.service or None)
+    return pipeline, str(span.fields.get("config") or configs.get(pipeline) or UNDECLARED)[:12]
+
+
+def _fact(span: Span, configs: Mapping[str, str]) -> Fact:
+    names = (span.fields.get("response_model"), span.fields.get("system_fingerprint"))
+    model, fingerprint = (label(name) if isinstance(name, str) and name else None for name in names)
+    tokens = _count(span.fields.get("prompt_tokens"))
+    return Fact(*_whose(span, configs), span.end or span.start, model, fingerprint, tokens)
+
+
 def _event(span: Span, reranker: Span | None, configs: Mapping[str, str], *, content: bool) -> RetrievalEvent:
     fields = span.fields
-    pipeline = label(fields.get("pipeline") or span.service or None)
-    config = str(fields.get("config") or configs.get(pipeline) or UNDECLARED)[:12]
+    pipeline, config = _whose(span, configs)
     hits, known = _hits(span, content=content)
     truncated = span.dropped > 0 or bool(span.listed.first)
     asked = _count(fields.get("asked", fields.get("asked_old")))

@@ -34,6 +34,13 @@ FIELDS: Mapping[str, str] = {
     "gen_ai.data_source.id": "data_source",
     "gen_ai.request.model": "model",
     "gen_ai.response.model": "response_model",
+    "llm.model_name": "response_model",
+    "gen_ai.system_fingerprint": "system_fingerprint",
+    "gen_ai.openai.response.system_fingerprint": "system_fingerprint",
+    "openai.response.system_fingerprint": "system_fingerprint",
+    "gen_ai.usage.input_tokens": "prompt_tokens",
+    "gen_ai.usage.prompt_tokens": "prompt_tokens",
+    "llm.token_count.prompt": "prompt_tokens",
     "error.type": "error",
     "exception.type": "error",
     "resweep.pipeline": "pipeline",
@@ -59,11 +66,13 @@ INDEX_READY = 128  # indices whose names are made ahead; later ones are taken ap
 INDEX_MAX = 10_000
 
 # the four names of each ready index, of the family that holds what was returned
-RETRIEVED: Sequence[tuple[str, ...]] = tuple(
-    tuple(f"retrieval.documents.{index}.document.{part}" for part in PARTS) for index in range(INDEX_READY)
+RETRIEVED: Sequence[tuple[str, str, str, str]] = tuple(
+    (f"{stem}.id", f"{stem}.score", f"{stem}.metadata", f"{stem}.content")
+    for stem in (f"retrieval.documents.{index}.document" for index in range(INDEX_READY))
 )
 
 RETRIEVAL_KINDS = ("retriever", "retrieval", "vector_db_retrieve")
+GENERATION_KINDS = ("llm", "chat", "text_completion", "generate_content", "completion")
 RERANK_KINDS = ("reranker", "rerank")
 # names of database spans that are retrievals, where no attribute says so
 SPAN_NAMES = (

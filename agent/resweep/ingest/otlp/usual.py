@@ -16,9 +16,11 @@ from resweep.ingest.otlp.names import LISTS, RETRIEVED
 from resweep.ingest.otlp.wire import AT, DOUBLE, double, value, value_at
 
 # the names of each index as they stand on the wire, and where the value begins that follows each
-NAMES = tuple(tuple(name.encode() for name in names) for names in RETRIEVED)
+NAMES: tuple[tuple[bytes, bytes, bytes, bytes], ...] = tuple(
+    (a.encode(), b.encode(), c.encode(), d.encode()) for a, b, c, d in RETRIEVED
+)
 READY = frozenset(name for names in NAMES for name in names)
-_PLACES = tuple((*names, *(len(name) + AT for name in names[:3])) for names in NAMES)
+_PLACES = tuple((a, b, c, d, len(a) + AT, len(b) + AT, len(c) + AT) for a, b, c, d in NAMES)
 _PREFIXES = tuple(prefix.encode() for prefix in LISTS)
 Passage = tuple[str, str | None, int | None]  # id, source, tokens
 _new = tuple.__new__  # past the names of a NamedTuple's fields
