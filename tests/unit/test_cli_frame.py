@@ -109,6 +109,11 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+def _heed_ctrl_c() -> None:
+    """Undo what a shell does to programs in its background: they ignore Ctrl-C, and so do their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_a_process_with_130_and_no_stack(tmp_path: Path) -> None:
     """Whatever it was doing: here, reading a file that never ends."""
     fifo = tmp_path / "events.jsonl"
@@ -116,7 +121,7 @@ def test_ctrl_c_ends_a_process_with_130_and_no_stack(tmp_path: Path) -> None:
     variables = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": SOURCES}
     command = [sys.executable, "-m", "resweep", "replay", str(fifo)]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, env=variables, stdout=pipe, stderr=pipe)
+    process = subprocess.Popen(command, env=variables, stdout=pipe, stderr=pipe, preexec_fn=_heed_ctrl_c)
     with fifo.open("wb"):  # opens once the command reads
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
