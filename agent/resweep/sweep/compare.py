@@ -77,7 +77,7 @@ def _compared(
     def change(place: int) -> CaseChange:
         row = int(seen[place])
         case = evidence.cases[row]
-        ranked = evidence.runs[cell.candidate_k].lists[row] or RankedList(())
+        ranked = evidence.run(cell).lists[row] or RankedList(())
         passages = tuple(ranked.ids[: cell.context_k])
         return CaseChange(case.case_id, case.query, float(old[row]), float(new[row]), passages)
 

@@ -32,6 +32,6 @@ def mean_tokens(evidence: Evidence, run: Run, kept: IntArray) -> float | None:
 def cell_cost(evidence: Evidence, cell: Cell, settings: SweepSettings) -> CellCost:
     """Return what the passages of a cell hold, and what they cost at one flat price."""
     kept = np.full(len(evidence.cases), cell.context_k, dtype=np.int64)
-    tokens = mean_tokens(evidence, evidence.runs[cell.candidate_k], kept)
+    tokens = mean_tokens(evidence, evidence.run(cell), kept)
     price = settings.usd_per_million_tokens
     return CellCost(tokens, None if None in (tokens, price) else (tokens or 0) * (price or 0) / MILLION)

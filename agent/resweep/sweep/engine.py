@@ -43,6 +43,7 @@ def sweep_lists(
     grid: bool = False,
     first_stage: Lists | None = None,
     extra: Extra | None = None,
+    own: Mapping[Cell, Lists] | None = None,
     pipeline: str | None = None,
     basis_hash: str | None = None,
     notes: Sequence[str] = (),
@@ -51,20 +52,21 @@ def sweep_lists(
 
     With `grid`, candidate_k is a depth that was really asked for, so that context depths beyond it are
     impossible. `first_stage` are the lists before the reranker. `extra` holds per-case values measured
-    elsewhere, such as `answer_accuracy`. Depths are chosen on the tuning split alone and confirmed on the
-    holdout. Raises UsageError for depths, objective or looks that cannot be meant.
+    elsewhere, such as `answer_accuracy`. `own` are the lists of cells that were retrieved by themselves,
+    where lists are not prefixes of one another. Depths are chosen on the tuning split alone and confirmed on
+    the holdout. Raises UsageError for depths, objective or looks that cannot be meant.
     """
     settings = settings or SweepSettings()
     splits = split_cases(cases)
     size = settings.passage_tokens
-    tune = gather(splits.tune, runs, ks, grid=grid, passage_tokens=size, extra=extra)
+    tune = gather(splits.tune, runs, ks, grid=grid, passage_tokens=size, extra=extra, own=own)
     settings.check(tuple(tune.values))
     slices = slices_of(tune)
     choice = choose(tune, settings, slices)
     holdout = None
     confirmation = None
     if splits.holdout and choice.chosen is not None:
-        holdout = gather(splits.holdout, runs, ks, split="holdout", grid=grid, extra=extra)
+        holdout = gather(splits.holdout, runs, ks, split="holdout", grid=grid, extra=extra, own=own)
         confirmation = confirm(choice, tune, holdout, settings)
     against = _baseline(choice, settings)
     compared = _against(tune, choice, against, settings)

@@ -8,7 +8,7 @@ out of one that saw fifty. Within one run, smaller context depths are prefixes o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -94,6 +94,7 @@ class Evidence:
 
     `values[measure]` has a row per case of `cases` and a column per cell of `cells` (measured ones alone,
     by candidate then context depth); NaN where a case was not observed. `status` has every cell asked for.
+    `own` are runs of cells that were retrieved by themselves, where lists are not prefixes of one another.
     """
 
     split: Split
@@ -104,6 +105,11 @@ class Evidence:
     values: Mapping[str, FloatArray]
     runs: Mapping[int, Run]
     roll: Roll
+    own: Mapping[Cell, Run] = field(default_factory=dict)
+
+    def run(self, cell: Cell) -> Run:
+        """Return the run that a cell was measured on: its own, else that of its candidate depth."""
+        return self.own.get(cell) or self.runs[cell.candidate_k]
 
     def column(self, cell: Cell) -> int:
         """Return the column of a measured cell; raises UsageError for any other."""
@@ -140,37 +146,44 @@ def gather(
     reach: bool = True,
     passage_tokens: int | None = None,
     extra: Extra | None = None,
+    own: Mapping[Cell, Lists] | None = None,
 ) -> Evidence:
     """Return what the recorded lists of each candidate depth show at every context depth of `ks`.
 
     `runs` maps candidate_k to lists by case id. With `grid`, context depths above the candidate depth are
     impossible; a depth beyond the longest list is unreachable (unless `reach` is off: two systems may be
     compared at a depth that one of them never fills). Neither is measured. `passage_tokens` stands in for
-    passages whose tokens are not recorded. Raises UsageError for depths below 1 or no run.
+    passages whose tokens are not recorded. `own` holds the lists of cells that were retrieved by themselves,
+    in place of the beginnings of their candidate depth's. Raises UsageError for depths below 1 or no run.
     """
     depths = check_depths(ks).tolist()
     if not runs:
         raise UsageError("expected at least one recorded run, got none")
     longest = {depth: _longest(lists, cases) if reach else depths[-1] for depth, lists in runs.items()}
+    alone = own or {}
+    lengths = {cell: _longest(lists, cases) for cell, lists in alone.items()}
     status = {
-        Cell(candidate_k, k): _status(candidate_k, k, longest[candidate_k], grid)
-        for candidate_k in sorted(runs)
-        for k in depths
+        cell: _status(*cell, lengths.get(cell, longest[cell.candidate_k]), grid)
+        for cell in (Cell(candidate_k, k) for candidate_k in sorted(runs) for k in depths)
     }
     cells = tuple(cell for cell, one in status.items() if one.state == "measured")
     roll = _call(cases, runs, cells)
     by_id = {case.case_id: case for case in cases}
     taking_part = tuple(by_id[case_id] for case_id in roll.measured)
     built = {depth: _run(depth, taking_part, lists, passage_tokens) for depth, lists in runs.items()}
+    separate = {
+        cell: _run(cell.candidate_k, taking_part, lists, passage_tokens) for cell, lists in alone.items()
+    }
     return Evidence(
         split=split,
         cases=taking_part,
         weights=np.array([case.weight for case in taking_part], dtype=np.float64),
         cells=cells,
         status=status,
-        values=_values(taking_part, built, cells, extra or {}),
+        values=_values(taking_part, built, separate, cells, extra or {}),
         runs=built,
         roll=roll,
+        own=separate,
     )
 
 
@@ -224,7 +237,11 @@ def _run(candidate_k: int, cases: Sequence[Case], lists: Lists, passage_tokens: 
 
 
 def _values(
-    cases: Sequence[Case], runs: Mapping[int, Run], cells: Sequence[Cell], extra: Extra
+    cases: Sequence[Case],
+    runs: Mapping[int, Run],
+    own: Mapping[Cell, Run],
+    cells: Sequence[Cell],
+    extra: Extra,
 ) -> dict[str, FloatArray]:
     parts: dict[str, list[FloatArray]] = {}
     for candidate_k, run in sorted(runs.items()):
@@ -234,6 +251,10 @@ def _values(
                 parts.setdefault(name, []).append(columns)
     values = {name: np.hstack(columns) for name, columns in parts.items()}
     values = values or {name: np.empty((len(cases), 0)) for name in MEASURES}
+    for place, cell in enumerate(cells):
+        if cell in own:
+            for name, column in _run_values(own[cell], [cell.context_k]).items():
+                values[name][:, place] = column[:, 0]
     observed = {n: v for n, v in values.items() if n in MEASURES or not np.isnan(v).all()}
     return observed | {name: _extra_values(cases, cells, by_cell) for name, by_cell in extra.items()}
 

@@ -19,7 +19,7 @@ class RankedList(NamedTuple):
     `scores`, `sources`, `tokens` and `text_hashes` are empty where nothing is known, else one entry per id,
     None where that one is unknown. `complete` says that the retriever had no more to give; a list that was
     cut off (a live event without a probe) says nothing about the ranks beyond it. `candidates` is how many
-    the index was asked for, where recorded.
+    the index was asked for, where recorded. `texts` are the passages themselves, where a live sweep saw them.
     """
 
     ids: Sequence[str]
@@ -30,6 +30,7 @@ class RankedList(NamedTuple):
     complete: bool = True
     query: str | None = None
     candidates: int | None = None
+    texts: Sequence[str | None] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

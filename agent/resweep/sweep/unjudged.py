@@ -26,7 +26,7 @@ def unjudged_bounds(evidence: Evidence, cell: Cell, name: str) -> Bounds:
     Only recorded passages can turn out relevant; what was never retrieved is not counted. Beyond 10,000
     cases, evenly spaced ones speak for all.
     """
-    matches = evidence.runs[cell.candidate_k].matched
+    matches = evidence.run(cell).matched
     rows = slice(None, None, -(-len(matches) // MOST_CASES) or 1)
     weights = evidence.weights[rows]
     means = [weighted_mean(evidence.values[name][rows, evidence.column(cell)], weights)]

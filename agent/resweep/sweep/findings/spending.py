@@ -38,6 +38,8 @@ def latency_knee(picture: Picture) -> Finding | None:
         p95 = picture.settings.latency.get(cell)
         if tokens is not None and p95 is not None and p95.p95_s is not None:
             rows.append((cell, tokens, p95.p95_s))
+    if max((row[2] for row in rows), default=0.0) < LATENCY_TOLERANCE_S:
+        return None  # too fast for a depth to be felt
     try:
         line = fit_line([row[1] for row in rows], [row[2] for row in rows], LATENCY_TOLERANCE_S)
     except UsageError:
@@ -86,7 +88,7 @@ def copies_beyond(picture: Picture) -> Finding | None:
 
 def duplicates(picture: Picture) -> Finding | None:
     """A passage that comes twice in one list is a fault of the index."""
-    run = picture.evidence.runs[picture.at.candidate_k]
+    run = picture.evidence.run(picture.at)
     repeated = int(run.table.duplicates.sum())
     if not repeated:
         return None

@@ -44,7 +44,7 @@ def weights(picture: Picture) -> Finding | None:
 
 def moved_texts(picture: Picture) -> Finding | None:
     """A judged id that now stands for another text is a judgment to repair."""
-    moved = sum(m.moved for m in picture.evidence.runs[picture.at.candidate_k].matched)
+    moved = sum(m.moved for m in picture.evidence.run(picture.at).matched)
     if not moved:
         return None
     return Finding(

@@ -1,0 +1,71 @@
+"""What was asked before and what came back, on disk: one SQLite file in a folder of the user's.
+
+An answer is on disk before the next call begins, so that a sweep killed at any moment goes on where it was
+and pays for nothing twice. Keys are made of content and versions: what was asked, of what, in which version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from resweep.domain.errors import InputError
+
+FILE_NAME = "answers.sqlite"
+_BUSY_S = 30.0
+_MODE = 0o600  # the answers hold passages
+
+
+def key_of(*parts: object) -> str:
+    """Return the key of what is asked: a digest of its parts, which are plain data."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Cache:
+    """Answers by key, shared by threads and processes. `now` (unix s) dates what is put in.
+
+    Answers older than `max_age_s` count as not there. Raises InputError where the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path, now: float, max_age_s: float | None = None) -> None:
+        self._lock = threading.Lock()
+        self._now = now
+        self._oldest = 0.0 if max_age_s is None else now - max_age_s
+        path = folder / FILE_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, _MODE))
+            self._db = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, at REAL, value BLOB)")
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"expected a folder for answers at {folder}; {error}: name another with --cache"
+            ) from None
+
+    def get(self, key: str) -> bytes | None:
+        """Return the answer of a key, None where there is none young enough."""
+        with self._lock:
+            row = self._db.execute(
+                "SELECT value FROM answers WHERE key = ? AND at >= ?", (key, self._oldest)
+            ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep an answer; it is on disk when this returns."""
+        with self._lock:
+            self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, self._now, value))
+
+    def known(self, keys: Iterable[str]) -> int:
+        """Return how many different keys of these have an answer."""
+        return sum(self.get(key) is not None for key in set(keys))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()

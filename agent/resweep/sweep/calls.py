@@ -1,0 +1,240 @@
+"""Calls that cost something: made once, a few at a time, again where they fail, within a budget."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from resweep.domain.errors import InputError, ResweepError
+from resweep.sweep.cache import Cache
+
+HOPELESS = 5  # first answers that are all failures end the work
+FAILED_SHARE = 0.05  # of all answers; with more than this no mean is worth printing
+
+
+class BudgetSpentError(ResweepError):
+    """What the work may cost is spent; what was answered is kept."""
+
+
+class CallFailedError(ResweepError):
+    """A call that failed for good. `again` is False where trying again cannot help."""
+
+    def __init__(self, message: str, *, again: bool = True, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.again = again
+        self.after_s = after_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How calls are made: `concurrency` at a time, `attempts` each, waiting `backoff_s` and then twice that.
+
+    A call that takes longer than `timeout_s` is given up and counts as failed (its thread is left to end by
+    itself). `max_calls` bounds the attempts of one sweep; None: no bound.
+    """
+
+    concurrency: int = 4
+    attempts: int = 3
+    backoff_s: float = 0.5
+    timeout_s: float | None = 30.0
+    max_calls: int | None = None
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.perf_counter
+
+
+class Ask(NamedTuple):
+    """One thing to ask: its key, and the call that answers it with bytes that can be kept."""
+
+    key: str
+    call: Callable[[], bytes]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far the work is. `calls` are attempts paid for, `cached` answers that were there already."""
+
+    total: int = 0
+    done: int = 0
+    cached: int = 0
+    calls: int = 0
+    failed: int = 0
+    retried: int = 0
+
+
+Watcher = Callable[[Progress], None]
+
+
+class _Caller:
+    """Makes calls on a thread of its own, so that one that hangs can be left behind."""
+
+    def __init__(self) -> None:
+        self._inbox: queue.SimpleQueue[Any] | None = None
+
+    def __call__(self, call: Callable[[], bytes], timeout_s: float | None) -> bytes:
+        if timeout_s is None:
+            return call()
+        if self._inbox is None:
+            self._inbox = queue.SimpleQueue()
+            threading.Thread(target=self._serve, args=(self._inbox,), daemon=True).start()
+        answers: queue.SimpleQueue[tuple[bytes | None, BaseException | None]] = queue.SimpleQueue()
+        self._inbox.put((call, answers))
+        try:
+            value, error = answers.get(timeout=timeout_s)
+        except queue.Empty:
+            self.close()
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+        if error is not None:
+            raise error
+        return value or b""
+
+    def close(self) -> None:
+        """Let the thread end after what it is at."""
+        if self._inbox is not None:
+            self._inbox.put(None)
+            self._inbox = None
+
+    @staticmethod
+    def _serve(inbox: queue.SimpleQueue[Any]) -> None:
+        while (item := inbox.get()) is not None:
+            call, answers = item
+            try:
+                answers.put((call(), None))
+            except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+                answers.put((None, error))
+
+
+@dataclass(slots=True)
+class Calls:
+    """Makes calls through a cache, within one budget for all of them together.
+
+    `progress` counts; `watch` is told of it on the thread that called `run`. `errors` holds the last
+    message of what failed for good, by key.
+    """
+
+    cache: Cache
+    policy: Policy = field(default_factory=Policy)
+    watch: Watcher | None = None
+    progress: Progress = field(default_factory=Progress)
+    errors: dict[str, str] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, asks: Sequence[Ask]) -> dict[str, bytes]:
+        """Return the answers by key; what failed for good is in `errors`.
+
+        Equal keys are asked once. Raises BudgetSpentError where the budget does not suffice, and InputError
+        where the first answers are all failures, or too many of all.
+        """
+        unique = {ask.key: ask for ask in asks}
+        fresh = unique.keys() - self._seen
+        self._seen |= fresh
+        self.progress.total += len(fresh)
+        found: dict[str, bytes] = {}
+        waiting = []
+        for ask in unique.values():
+            value = self.cache.get(ask.key)
+            if value is None:
+                waiting.append(ask)
+            else:
+                found[ask.key] = value
+        self.progress.cached += len(found.keys() & fresh)
+        self.progress.done += len(found.keys() & fresh)
+        self._tell()
+        for ask, value in self._made(waiting):
+            if value is not None:
+                found[ask.key] = value
+        self._check(unique)
+        return found
+
+    def _made(self, waiting: Sequence[Ask]) -> Iterator[tuple[Ask, bytes | None]]:
+        """Yield each ask with its answer as it comes, None where it failed."""
+        todo: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        for ask in waiting:
+            todo.put(ask)
+        came: queue.SimpleQueue[tuple[Ask, bytes | None, BaseException | None]] = queue.SimpleQueue()
+        stop = threading.Event()
+        for _ in range(min(self.policy.concurrency, len(waiting))):
+            threading.Thread(target=self._work, args=(todo, came, stop), daemon=True).start()
+        succeeded = False
+        try:
+            for number in range(1, len(waiting) + 1):
+                ask, value, error = came.get()
+                if error is not None:
+                    raise error
+                succeeded = succeeded or value is not None
+                self.progress.done += 1
+                self._tell()
+                if not succeeded and number >= min(HOPELESS, len(waiting)):
+                    raise InputError(
+                        f"expected answers; the first {number} all failed, the last with: "
+                        f"{self.errors[ask.key]}: mend that and run again"
+                    )
+                yield ask, value
+        finally:
+            stop.set()
+
+    def _work(
+        self, todo: queue.SimpleQueue[Ask], came: queue.SimpleQueue[Any], stop: threading.Event
+    ) -> None:
+        caller = _Caller()
+        try:
+            while not stop.is_set():
+                try:
+                    ask = todo.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    came.put((ask, self._answer(ask, caller, stop), None))
+                except BaseException as error:  # noqa: BLE001 - raised where `run` waits
+                    came.put((ask, None, error))
+                    return
+        finally:
+            caller.close()
+
+    def _answer(self, ask: Ask, caller: _Caller, stop: threading.Event) -> bytes | None:
+        wait = self.policy.backoff_s
+        for attempt in range(1, self.policy.attempts + 1):
+            self._pay(retry=attempt > 1)
+            try:
+                value = caller(ask.call, self.policy.timeout_s)
+            except Exception as error:  # noqa: BLE001 - a user's retriever or model may raise anything
+                self.errors[ask.key] = f"{type(error).__name__}: {error}"[:500]
+                if attempt == self.policy.attempts or not getattr(error, "again", True) or stop.is_set():
+                    break
+                after = getattr(error, "after_s", None)
+                self.policy.sleep(wait if after is None else after)
+                wait *= 2
+                continue
+            self.cache.put(ask.key, value)
+            self.errors.pop(ask.key, None)
+            return value
+        with self._lock:
+            self.progress.failed += 1
+        return None
+
+    def _pay(self, *, retry: bool) -> None:
+        with self._lock:
+            most = self.policy.max_calls
+            if most is not None and self.progress.calls >= most:
+                raise BudgetSpentError(
+                    f"expected to need at most {most} calls; they are spent, {self.progress.done} of "
+                    f"{self.progress.total} answers are kept: raise the budget and run again to go on"
+                )
+            self.progress.calls += 1
+            self.progress.retried += retry
+
+    def _check(self, asked: Collection[str]) -> None:
+        failed = [error for key, error in self.errors.items() if key in asked]
+        if len(failed) > max(1.0, FAILED_SHARE * len(asked)):
+            raise InputError(
+                f"expected answers; {len(failed)} of {len(asked)} failed for good, the last with: "
+                f"{failed[-1]}: mend that and run again; what was answered is kept"
+            )
+
+    def _tell(self) -> None:
+        if self.watch is not None:
+            self.watch(self.progress)
