@@ -157,14 +157,20 @@ class Calls:
             todo.put(ask)
         came: queue.SimpleQueue[tuple[Ask, bytes | None, BaseException | None]] = queue.SimpleQueue()
         stop = threading.Event()
-        for _ in range(min(self.policy.concurrency, len(waiting))):
-            threading.Thread(target=self._work, args=(todo, came, stop), daemon=True).start()
+        workers = [
+            threading.Thread(target=self._work, args=(todo, came, stop), daemon=True)
+            for _ in range(min(self.policy.concurrency, len(waiting)))
+        ]
+        for worker in workers:
+            worker.start()
         succeeded = False
         try:
             for number in range(1, len(waiting) + 1):
                 ask, value, error = came.get()
                 if error is not None:
-                    raise error
+                    stop.set()
+                    self._end(workers, came)
+                    raise self._spent() if isinstance(error, BudgetSpentError) else error
                 succeeded = succeeded or value is not None
                 self.progress.done += 1
                 self._tell()
@@ -220,12 +226,22 @@ class Calls:
         with self._lock:
             most = self.policy.max_calls
             if most is not None and self.progress.calls >= most:
-                raise BudgetSpentError(
-                    f"expected to need at most {most} calls; they are spent, {self.progress.done} of "
-                    f"{self.progress.total} answers are kept: raise the budget and run again to go on"
-                )
+                raise BudgetSpentError
             self.progress.calls += 1
             self.progress.retried += retry
+
+    def _end(self, workers: Sequence[threading.Thread], came: queue.SimpleQueue[Any]) -> None:
+        """Wait for the calls under way: they are paid for, and their answers are kept."""
+        for worker in workers:
+            worker.join(self.policy.timeout_s)
+        while not came.empty():
+            self.progress.done += came.get()[1] is not None
+
+    def _spent(self) -> BudgetSpentError:
+        return BudgetSpentError(
+            f"expected to need at most {self.policy.max_calls} calls; they are spent, {self.progress.done} of "
+            f"{self.progress.total} answers are kept: raise the budget and run again to go on"
+        )
 
     def _check(self, asked: Collection[str]) -> None:
         failed = [error for key, error in self.errors.items() if key in asked]
