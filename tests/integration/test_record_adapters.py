@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES = ("llamaindex", "haystack", "qdrant", "chroma", "lancedb", "faiss", "pgvector")
+LIBRARIES = ("langchain", "llamaindex", "haystack", "qdrant", "chroma", "lancedb", "faiss", "pgvector")
 
 pytestmark = pytest.mark.integration
 

@@ -215,3 +215,20 @@ def test_batches_count_their_questions(sink: MemorySink) -> None:
 
     resweep.watch(Many(), sink=sink).batch(["a", "b", "c"])
     assert sink.counts["retrievals"] == 3
+
+
+def test_what_no_answer_carries_is_said(sink: MemorySink) -> None:
+    """After twenty passages without scores and sources the config says so; with some it says so no more."""
+    answer: list[dict[str, object]] = [{"id": "a", "text": "t"}] * 10
+    retrieve: Any = resweep.watch(lambda query: answer, sink=sink, config={"context_k": 10})
+    for _ in range(3):
+        retrieve("q")
+    sink.flush()
+    sink.flush()
+    said: list[object] = [sink.configs[-1].observed["missing"]]
+    answer[:] = [{"id": "a", "text": "t", "score": 0.5, "source": "a.md"}]
+    retrieve("q")
+    sink.flush()
+    sink.flush()
+    said.append(sink.configs[-1].observed["missing"])
+    assert said == ["scores, sources", ""]

@@ -298,15 +298,21 @@ class Recorder:
     def _look_again(self) -> None:
         """Read again what live objects say of themselves: somebody may have changed their k."""
         for watch in list(self.watches):
-            if watch.look is None or not watch.on:
-                continue
-            facts = watch.look()
+            facts = watch.look() if watch.look is not None and watch.on else None
             if facts is not None:
                 if facts.asked is not None:
                     watch.asked = facts.asked
                 watch.static_filters = facts.filters
                 watch.plain = watch.plain and not facts.filters
                 self.observe(watch, facts.observed)
+            self._say_missing(watch)
+
+    def _say_missing(self, watch: Watch) -> None:
+        """Observe what no answer carried so far: an adapter that extracts nothing must not be silent."""
+        missing = ", ".join(watch.missing())
+        record = self.configs.get((watch.pipeline, watch.config))
+        if record is not None and missing != record.observed.get("missing", ""):
+            self.observe(watch, {"missing": missing})
 
     def _count(self, losses: Iterable[Loss]) -> None:
         now = self.clock.now()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from resweep.record.recorder import Recorder
 
 Capture = Literal["none", "sampled", "text"]
+SEEN_LEAST = 20  # passages before anything is said to be missing
 SEEN_ENOUGH = 1000  # passages looked at for the self-check
 CAPTURES: tuple[Capture, ...] = ("none", "sampled", "text")
 
@@ -102,6 +103,13 @@ class Watch:
         self.look: Callable[[], Facts | None] | None = None
         self.hold: Callable[[str, Call], None] | None = None  # keeps sampled calls, to be made again
         self.seen_passages = self.seen_ids = self.seen_scores = self.seen_sources = 0
+
+    def missing(self) -> tuple[str, ...]:
+        """Return what no answer carried so far, once enough passages were looked at: ids, scores, sources."""
+        if self.seen_passages < SEEN_LEAST:
+            return ()
+        counts = (("ids", self.seen_ids), ("scores", self.seen_scores), ("sources", self.seen_sources))
+        return tuple(name for name, count in counts if count == 0)
 
     def renumber(self) -> None:
         """Number calls anew, in a forked child."""
