@@ -12,6 +12,7 @@ from math import isnan
 
 from resweep.domain.sample import Answer, unpack_answer
 
+ROUNDING = 0.03  # of a token count: estimates differ by so much for one text
 _EXACT = 1e-5  # scores closer than this, relative to 1, are the same number in float32
 
 
@@ -28,7 +29,19 @@ def compare(before: bytes, after: bytes, tolerance: float) -> Outcome:
     """Return what became of a packed answer. `tolerance` is in units of the score (0.05 SD of the top)."""
     if before == after:
         return Outcome.SAME
-    return _compare(unpack_answer(before), unpack_answer(after), tolerance)
+    old = unpack_answer(before)
+    return _compare(old, aligned(old, unpack_answer(after)), tolerance)
+
+
+def aligned(before: Answer, after: Answer) -> Answer:
+    """Return the later answer with token counts of before where the same passage differs by a rounding."""
+    then = dict(zip(before.ids, zip(before.sources, before.tokens, strict=True), strict=True))
+    tokens = list(after.tokens)
+    for i, (passage, source) in enumerate(zip(after.ids, after.sources, strict=True)):
+        origin, count = then.get(passage, (-1, 0))
+        if origin == source and abs(tokens[i] - count) <= ROUNDING * count:
+            tokens[i] = count
+    return after._replace(tokens=tuple(tokens))
 
 
 def _compare(before: Answer, after: Answer, tolerance: float) -> Outcome:

@@ -79,6 +79,12 @@ class PassiveEngine:
         for monitor in self.monitors.values():
             monitor.advance(ts)
 
+    def finish(self) -> None:
+        """End a recording: close the open minute and judge what it completed."""
+        self._close()
+        for monitor in self.monitors.values():
+            monitor.finish()
+
     def drain(self) -> list[FlagChange]:
         """Return what opened, sharpened or cleared since the last call."""
         changes: list[FlagChange] = []

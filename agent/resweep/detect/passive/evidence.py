@@ -98,6 +98,7 @@ class Shares(msgspec.Struct):
     period: int = -1
     known: Null | None = None  # the null, until another period closes
     votes: int = 0  # that the closed periods hold
+    nights: float = 1.0  # per vote in the past: older references than that had more nights to change in
 
     def add(self, ts: float, hit: bool, nights: float = 1.0) -> None:
         """Count one vote in its six hours."""
@@ -142,7 +143,8 @@ class Shares(msgspec.Struct):
         # The newest day waits, or a change would make itself usual while evidence gathers.
         past = self.past[: len(self.past) - min(4, len(self.past) // 3)]
         weights = [min(p.n, 200) for p in past]
-        rates = [p.hits / p.nights for p in past]
+        rates = [p.hits / p.n for p in past]
+        self.nights = sum(p.nights for p in past) / sum(p.n for p in past) if past else 1.0
         own = 50.0  # the prior counts as so many votes
         total = own + sum(weights)
         mean = (own * self.prior + sum(w * r for w, r in zip(weights, rates, strict=True))) / total
@@ -154,7 +156,7 @@ class Shares(msgspec.Struct):
         prior = (self.spread * mean) ** 2
         if not weights:
             return prior
-        squares = [(p.hits / p.nights - mean) ** 2 for p in past]
+        squares = [(p.hits / p.n - mean) ** 2 for p in past]
         noise = [mean * (1 - mean) / p.n for p in past]
         beyond = sum(w * (s - e) for w, s, e in zip(weights, squares, noise, strict=True))
         learnt = max(0.0, beyond / sum(weights))
@@ -220,11 +222,14 @@ class Rise(msgspec.Struct):
         o[drop + 1].weight += o[drop].weight
         del o[drop]
 
-    def weigh(self, null: Null) -> float:
-        """Return log M under a null, and remember its peak. To be called after a hit."""
+    def weigh(self, null: Null, usual: float = 1.0) -> float:
+        """Return log M under a null, and remember its peak. To be called after a hit.
+
+        `usual` is how many nights a vote's reference was old when the null was learnt.
+        """
         share = null.mean + self.least / 2  # below it a ratio is at most 1: not worth computing
         terms = [
-            log(o.weight) + self._ratio(o, null)
+            log(o.weight) + self._ratio(o, null, usual)
             for o in self.onsets
             if o.hits >= LEAST_HITS and o.hits > o.n * share
         ]
@@ -241,21 +246,21 @@ class Rise(msgspec.Struct):
             self.peaks = {d: peak for d, peak in self.peaks.items() if d > day - 28}
         self.peaks[day] = max(self.peaks.get(day, -99.0), self.log_m)
 
-    def _ratio(self, onset: Onset, null: Null) -> float:
+    def _ratio(self, onset: Onset, null: Null, usual: float) -> float:
         return log_ratio(
             onset.n,
             onset.hits,
             null,
-            onset.nights / onset.n,
+            max(1.0, onset.nights / onset.n / usual),
             max(self.least, self.relative * null.mean),
             self.steps,
         )
 
-    def best(self, null: Null) -> Onset | None:
+    def best(self, null: Null, usual: float = 1.0) -> Onset | None:
         """Return the onset that explains most, None before any vote."""
         return max(
             self.onsets,
-            key=lambda o: (self._ratio(o, null) if o.hits >= LEAST_HITS else -99.0, o.vote),
+            key=lambda o: (self._ratio(o, null, usual) if o.hits >= LEAST_HITS else -99.0, o.vote),
             default=None,
         )
 

@@ -101,6 +101,10 @@ class Monitor:
         if int(ts // QUARTER) > self.quarter:
             self._close_quarter()
 
+    def finish(self) -> None:
+        """End a recording: judge the calls of the quarter that is still open."""
+        self._close_quarter()
+
     def _record(self, record: Record) -> None:
         self.ts = record.ts
         self.records += 1

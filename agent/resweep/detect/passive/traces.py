@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 import msgspec
 
-from resweep.detect.passive.compare import Outcome, passages
+from resweep.detect.passive.compare import Outcome, aligned, passages
 from resweep.detect.passive.twins import Vote
 from resweep.detect.passive.vocabulary import Vocabulary
 from resweep.domain.sample import SOURCE_UNKNOWN, TOKENS_UNKNOWN, Answer, unpack_answer
@@ -45,12 +45,8 @@ def twin_traces(
 ) -> TwinTraces:
     """Return the traces of the newest vote of each query since an onset."""
     newest = {vote.key: vote for vote in votes if vote.ts >= onset_ts}
-    pairs = [
-        (unpack_answer(v.before), unpack_answer(v.after))
-        for v in newest.values()
-        if v.outcome is Outcome.CHANGED
-    ]
-    every = pairs or [(unpack_answer(v.before), unpack_answer(v.after)) for v in newest.values()]
+    pairs = [_both(v) for v in newest.values() if v.outcome is Outcome.CHANGED]
+    every = pairs or [_both(v) for v in newest.values()]
     ids, sources = vocabulary
     top_before, top_after = _tops([a for a, _ in every]), _tops([b for _, b in every])
     return TwinTraces(
@@ -76,6 +72,11 @@ def twin_traces(
         cut_moved=_mean([m for a, b in every for m in _cut(a, b, tolerance)]),
         source_kept=_share([kept for a, b in every for kept in _sources_kept(a, b)]),
     )
+
+
+def _both(vote: Vote) -> tuple[Answer, Answer]:
+    before = unpack_answer(vote.before)
+    return before, aligned(before, unpack_answer(vote.after))
 
 
 def _mean(values: list[float]) -> float | None:

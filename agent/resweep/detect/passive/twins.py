@@ -181,7 +181,7 @@ class Twins:
         previous, alarm = twin.vote, None
         for kind, rise in self.rises.items():
             twin.vote = rise.vote(record.ts, record.number, outcome == kind, previous, nights)
-            if outcome == kind and rise.weigh(self.churn[kind].null()) >= 0:
+            if outcome == kind and rise.weigh(self.churn[kind].null(), self.churn[kind].nights) >= 0:
                 alarm = alarm or self._alarm(kind, rise, self.churn[kind])
         return alarm
 
@@ -211,7 +211,7 @@ class Twins:
 
     def _alarm(self, kind: Outcome | None, rise: Rise, shares: Shares) -> TwinAlarm:
         null = shares.null()
-        best = rise.best(null)
+        best = rise.best(null, shares.nights)
         assert best is not None
         return TwinAlarm(kind, best.ts, best.number, best.n, best.hits, rise.log_m, null.mean)
 
