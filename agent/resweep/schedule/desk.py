@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import msgspec
 
+from resweep.detect.finding import Finding
 from resweep.detect.judge import Judge
 from resweep.domain.batch import Batch
 from resweep.domain.clock import Clock, SystemClock
-from resweep.domain.verdict import Flag, FlagChange, Verdict
+from resweep.domain.verdict import Flag, FlagChange, Layer, Verdict
 from resweep.domain.window import MINUTE
 from resweep.schedule.due import Due
 from resweep.store.names import label
@@ -129,6 +130,11 @@ class Desk:
                 self._unsaved.append(FlagChange(flag=opened, kind="opened"))
             if self._unsaved:
                 self._save(now)
+
+    def found(self, pipeline: str, basis: str, layer: Layer, findings: list[Finding]) -> None:
+        """Keep open exactly what a layer outside the judge finds on one basis now; told at the next `sit`."""
+        with self._lock:
+            self.judge.hold(pipeline, basis, layer, findings, self._clock.now())
 
     def verdicts(self, now: float) -> list[Verdict]:
         """Return the verdicts at `now` (unix s); of a pipeline, that of its config in charge comes first."""

@@ -19,7 +19,7 @@ from resweep.detect.passive.attribution import Cause, cause
 from resweep.detect.passive.compare import Outcome, compare
 from resweep.detect.passive.traces import TwinTraces, twin_traces
 from resweep.detect.passive.twins import Vote
-from resweep.detect.passive.vocabulary import Vocabulary
+from resweep.detect.passive.vocabulary import Seen, Vocabulary
 from resweep.domain.event import Hit
 from resweep.domain.sample import Hashes, pack_answer, unpack_answer
 
@@ -170,6 +170,11 @@ def _vocabularies(state: AnswersState) -> tuple[Vocabulary, Vocabulary]:
         for one in answers.values():
             answer = unpack_answer(one.answer)
             for id_, source in zip(answer.ids, answer.sources, strict=True):
-                ids.add(ts, id_)
-                sources.add(ts, source)
+                _see(ids, id_, ts)
+                _see(sources, source, ts)
     return ids, sources
+
+
+def _see(vocabulary: Vocabulary, item: int, ts: float) -> None:
+    seen = vocabulary.items.setdefault(item, Seen(ts, ts))
+    seen.last = max(seen.last, ts)

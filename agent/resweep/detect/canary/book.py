@@ -18,8 +18,16 @@ from resweep.detect.canary.quality import QualityState
 from resweep.detect.finding import Finding
 from resweep.domain.verdict import Component
 
+SHELF_MAX = 4  # earlier systems whose answers are kept
 SHOWN = 5  # cases named in a message
 SHOWN_S = 86_400.0  # for which a renumbering stays visible
+
+
+class Shelved(msgspec.Struct):
+    """What retrieval canaries remember of a system that may come back."""
+
+    answers: AnswersState
+    quality: QualityState
 
 
 class System(msgspec.Struct, kw_only=True):
@@ -32,22 +40,51 @@ class System(msgspec.Struct, kw_only=True):
     answers: AnswersState = msgspec.field(default_factory=AnswersState)
     quality: QualityState = msgspec.field(default_factory=QualityState)
     run: AnswersRun | None = None  # of the retrieval canaries, the last one
-    ran: dict[str, float] = msgspec.field(default_factory=dict)  # when, by kind of work
+    ran: dict[str, float] = msgspec.field(default_factory=dict)  # when it answered, by kind of work
+    tried: dict[str, float] = msgspec.field(default_factory=dict)  # when it answered or failed
     failures: dict[str, int] = msgspec.field(default_factory=dict)  # in a row, by kind of work
     trouble: str = ""
+    shelf: dict[str, Shelved] = msgspec.field(default_factory=dict)  # by the digest of its embedder
 
     @property
     def doubted(self) -> bool:
         """Whether the next run is worth having soon."""
-        gates = self.answers.gate.doubted or self.quality.gate.doubted
-        return gates or self.embedder.doubt > 0.0
+        moved = self.embedder.doubt > 0.0 or self.embedder.present != self.embedder.reference
+        return moved or any(g.doubted or g.is_open for g in (self.answers.gate, self.quality.gate))
 
 
 def accept(system: System, ts: float) -> None:
     """Take the system as it is now for the right one (unix seconds)."""
+    before = system.embedder.reference
     embedder.accept(system.embedder, ts)
+    if before is not None and before != system.embedder.reference:
+        last = msgspec.convert(msgspec.to_builtins(Shelved(system.answers, system.quality)), Shelved)
+        _shelve(system, before)
+        system.answers, system.quality = last.answers, last.quality
     answers.accept(system.answers)
     quality.accept(system.quality)
+
+
+def follow(system: System, accepted: Collection[str]) -> bool:
+    """Go back to what is remembered of a system that was accepted earlier and runs again; say whether."""
+    state = system.embedder
+    if state.present is None or state.present == state.reference or state.present not in accepted:
+        return False
+    if state.reference is not None:
+        _shelve(system, state.reference)
+    back = system.shelf.pop(state.present, None) or Shelved(AnswersState(), QualityState())
+    system.answers, system.quality, system.run = back.answers, back.quality, None
+    state.reference = state.present
+    return True
+
+
+def _shelve(system: System, digest: str) -> None:
+    """Put away what was remembered under an embedder, as it was before the system changed."""
+    for one in (system.answers, system.quality):
+        one.gate.is_open, one.gate.above, one.gate.below, one.since_ts = False, 0, 0, None
+    system.shelf[digest] = Shelved(system.answers, system.quality)
+    while len(system.shelf) > SHELF_MAX:
+        del system.shelf[next(iter(system.shelf))]
 
 
 def findings(system: System, accepted: Collection[str] = ()) -> Iterator[Finding]:

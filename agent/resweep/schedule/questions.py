@@ -1,0 +1,78 @@
+"""Where the questions of retrieval canaries come from: a file of the user's, and live queries, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from resweep.domain.errors import InputError
+from resweep.domain.event import RetrievalEvent
+from resweep.store.canaries import CanaryQuery
+
+QUESTIONS_MAX = 500  # of one pipeline
+
+
+class _Line(msgspec.Struct, kw_only=True):
+    """A question in a file. Lines of an exported labelled set have these fields too."""
+
+    query: str
+    pipeline: str | None = None
+    kwargs: dict[str, object] = {}
+    relevant: dict[str, int] | list[str] = []
+    id: str | None = None
+
+
+def read_questions(path: Path, pipeline: str) -> list[CanaryQuery]:
+    """Return the questions that a file holds for a pipeline: one a line, as text or as a JSON object.
+
+    An object has `query`, and may have `pipeline` (without it, every pipeline's), `relevant` (passage ids,
+    or grades by id) and `kwargs`. Raises InputError for a file or line that cannot be used.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"expected questions in {path}; got {error}: check canary.file") from None
+    found = [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    mine = [one for one in found if one.pipeline in (None, pipeline)]
+    return [_as_query(one) for one in mine[:QUESTIONS_MAX]]
+
+
+def frozen(events: list[RetrievalEvent], wanted: int) -> Iterator[CanaryQuery]:
+    """Yield live queries to freeze: those with the smallest hashes, so that every look chooses alike.
+
+    Only queries that came without a filter: what a filter was made of cannot be made again.
+    """
+    usable = {
+        event.query_key: event
+        for event in events
+        if event.query and event.query_key is not None and not event.filters and event.hits
+        and event.error is None and not event.probe and not event.partial
+    }  # fmt: skip
+    for key in sorted(usable, key=_hash)[:wanted]:
+        event = usable[key]
+        yield CanaryQuery(id=f"q{key:016x}", query=event.query or "", origin="event", event_id=event.id)
+
+
+def _hash(key: int) -> bytes:
+    return blake2b(key.to_bytes(8, "big"), digest_size=8).digest()
+
+
+def _question(path: Path, number: int, line: str) -> _Line:
+    if not line.lstrip().startswith("{"):
+        return _Line(query=line.strip())
+    try:
+        return msgspec.json.decode(line, type=_Line)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{path}, line {number}: expected a question; {error}") from None
+
+
+def _as_query(line: _Line) -> CanaryQuery:
+    grades: Mapping[str, int] = (
+        line.relevant if isinstance(line.relevant, dict) else dict.fromkeys(line.relevant, 1)
+    )
+    whole = msgspec.json.encode([line.query, line.kwargs], order="sorted")
+    id_ = line.id if line.id and len(line.id) <= 64 else blake2b(whole, digest_size=8).hexdigest()
+    return CanaryQuery(id=id_, query=line.query, kwargs=line.kwargs, relevant=grades)
