@@ -74,8 +74,9 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A question to put into the set, or to fold into the case that asks it already.
 
-    `question` is its key, `like` the key of a near-equal question already there. `hits` are what to judge,
-    in rank order; `asked` is the depth that reached the prompt.
+    `question` is its key, `like` the key of a near-equal question already there. `cluster` and `side` are
+    its place among near-equal questions, where that was looked into. `hits` are what to judge, in rank order;
+    `asked` is the depth that reached the prompt, `scope` its filter values as text.
     """
 
     pipeline: str
@@ -84,6 +85,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     draw: Draw | None = None
     origin: Origin = "live"
     like: str | None = None
+    cluster: str | None = None
+    side: Side | None = None
+    scope: str = ""
     hits: tuple[Hit, ...] = ()
     asked: int | None = None
     corpus_revision: str | None = None
@@ -134,3 +138,121 @@ class CaseLine(msgspec.Struct, kw_only=True):
 def line_of(case: CaseLine) -> bytes:
     """Return the line of a case, without its end."""
     return msgspec.json.encode(case)
+
+
+Outcome = Literal["labelled", "unanswerable", "rejected", "skipped"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Anchor = Literal["here", "moved", "lost"]
+
+
+class Graded(msgspec.Struct, frozen=True, kw_only=True):
+    """One reviewer's grade of one passage. `anchor`: under its id still, moved to another, or lost."""
+
+    reviewer: str
+    passage_id: str
+    grade: float
+    ts: float
+    text_hash: str | None = None
+    anchor: Anchor = "here"
+
+
+class Review(msgspec.Struct, frozen=True, kw_only=True):
+    """A reviewer's word on a whole case. `place` 0 is the first opinion, 1 the second, and so on."""
+
+    reviewer: str
+    outcome: Outcome
+    revision: int
+    place: int
+    ts: float
+    reference_answer: str | None = None
+    notes: str | None = None
+    required: tuple[tuple[str, ...], ...] = ()
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a case, as its history tells it."""
+
+    id: int
+    ts: float
+    who: str
+    action: str
+    undone: bool = False
+    details: Mapping[str, object] = {}
+
+
+class CaseRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A case as it stands in the queue. Times are unix seconds; `p` is null for what nobody sampled."""
+
+    case_id: str
+    pipeline: str
+    query: str | None
+    origin: str
+    state: CaseState
+    split: Side
+    cluster: str
+    stratum: str
+    weight: float
+    seen: int
+    first_ts: float
+    last_ts: float
+    created: float
+    revision: int
+    place: float
+    p: float | None = None
+    plan: str | None = None
+    event_id: str | None = None
+    config: str | None = None
+    claimed_by: str | None = None
+    claimed_until: float | None = None
+    kept: bool = False
+    disputed: bool = False
+    skips: int = 0
+    lead: str | None = None
+
+
+class CaseView(msgspec.Struct, frozen=True, kw_only=True):
+    """A case with all there is to judge and to know.
+
+    `hits` are in rank order; `asked` is how many of them reached the prompt. `judgments` and `reviews` of
+    others are left out until the viewer is done. `draws` tells why it was sampled.
+    """
+
+    case: CaseRow
+    hits: tuple[Hit, ...] = ()
+    asked: int | None = None
+    listed_at: float | None = None
+    judgments: tuple[Graded, ...] = ()
+    reviews: tuple[Review, ...] = ()
+    draws: tuple[Draw, ...] = ()
+    history: tuple[Step, ...] = ()
+    required: tuple[tuple[str, ...], ...] = ()
+    reference_answer: str | None = None
+    notes: str | None = None
+    slices: Mapping[str, str] = {}
+    corpus_revision: str | None = None
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which cases are wanted; None for all. `words` must all stand in the query."""
+
+    pipeline: str | None = None
+    states: tuple[str, ...] = ()
+    stratum: str | None = None
+    split: str | None = None
+    origin: str | None = None
+    cluster: str | None = None
+    disputed: bool | None = None
+    words: str | None = None
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """So many cases of one stratum, state and split; the weights of their draws, added up, and squared."""
+
+    pipeline: str
+    stratum: str
+    state: CaseState
+    split: Side
+    plan: str | None = None
+    n: int = 0
+    weight: float = 0.0
+    squares: float = 0.0

@@ -12,6 +12,7 @@ from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
 from resweep.store.canaries import forget_questions
 from resweep.store.configs import Key, Ref
+from resweep.store.forgetting import drawn_for, forget_draws
 from resweep.store.names import label
 from resweep.store.part import Part, chunks
 from resweep.store.probes import forget_probes
@@ -46,6 +47,7 @@ def trim(connection: Connection, before: float, most: int) -> int:
 
 def _delete(connection: Connection, event_ids: Sequence[str]) -> int:
     removed = 0
+    forget_draws(connection, event_ids)
     forget_questions(connection, event_ids)
     forget_probes(connection, event_ids)
     for some in chunks(event_ids):
@@ -99,17 +101,21 @@ class EventsPart(Part):
         return self._events(of)
 
     def delete_events(self, event_ids: Sequence[str]) -> int:
-        """Remove events and what was said of them; counts stay. Return how many events went."""
+        """Remove events, what was said of them, and the cases made of them alone; counts stay.
+
+        A case that a reviewer keeps stays. Return how many events went.
+        """
         with self._db.write() as connection:
             removed = _delete(connection, event_ids)
         self._db.forget()
         return removed
 
     def delete_user(self, user_key: str) -> int:
-        """Remove the events of one user and what was said of them; counts stay. Return how many went."""
+        """Remove the events of one user and all made of them, as `delete_events`. Return how many went."""
         query = select(events.c.id).where(events.c.user_key == user_key)
         with self._db.write() as connection:
-            removed = _delete(connection, connection.execute(query).scalars().all())
+            ids = {*connection.execute(query).scalars(), *drawn_for(connection, user_key)}
+            removed = _delete(connection, sorted(ids))
         self._db.forget()
         return removed
 

@@ -133,6 +133,7 @@ class Swept:
     configs_retired: int = 0
     windows: int = 0
     events: int = 0
+    cases: int = 0
     feedback_expired: int = 0
     writers: int = 0
     deliveries: int = 0

@@ -6,8 +6,10 @@ from sqlalchemy import Connection, delete
 
 from resweep.domain.batch import Batch
 from resweep.domain.clock import Clock
-from resweep.store import configs, events, feedback, ledger
+from resweep.store import caseset, configs, events, feedback, ledger
 from resweep.store.canaries import CanariesPart, drop_runs
+from resweep.store.cases import CasesPart
+from resweep.store.caseset import CaseSetPart
 from resweep.store.engine import Database
 from resweep.store.events import EventsPart
 from resweep.store.exposition import ExpositionPart
@@ -18,6 +20,7 @@ from resweep.store.migrate import migrate
 from resweep.store.names import label
 from resweep.store.operations import OperationsPart
 from resweep.store.probes import ProbesPart, drop_probes
+from resweep.store.reviews import ReviewsPart
 from resweep.store.rows import Swept
 from resweep.store.schema import windows
 from resweep.store.settings import DAY, StoreSettings
@@ -36,6 +39,9 @@ class SqlStore(
     CanariesPart,
     ProbesPart,
     OperationsPart,
+    CasesPart,
+    ReviewsPart,
+    CaseSetPart,
     ExpositionPart,
 ):
     """What the agent remembers, in SQLite or PostgreSQL.
@@ -96,13 +102,14 @@ class SqlStore(
                 windows=_drop_windows(connection, MINUTE, now - keep.minutes_days * DAY)
                 + _drop_windows(connection, HOUR, now - keep.hours_days * DAY),
                 events=events.trim(connection, now - keep.events_days * DAY, keep.events_max),
+                cases=caseset.age(connection, now - keep.events_days * DAY),
                 feedback_expired=feedback.expire(connection, now - keep.aside_days * DAY),
                 writers=ledger.forget(connection, now - keep.writers_days * DAY),
                 deliveries=drop_delivered(connection, now - keep.outbox_days * DAY),
             )
             drop_runs(connection, now - keep.hours_days * DAY)
             drop_probes(connection, now - keep.events_days * DAY)
-        if swept.events:
+        if swept.events or swept.cases:
             self._db.forget()
         return swept
 
