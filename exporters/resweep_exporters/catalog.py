@@ -31,6 +31,7 @@ PIPELINE = ("pipeline",)
 CONFIG = ("pipeline", "config")
 CASE_STATES = ("candidate", "in_review", "labelled", "needs_look", "unanswerable", "rejected")
 SPLITS = ("tune", "holdout", "quarantined")
+WATCH_STATES = ("called", "uncalled", "no_ids", "no_scores", "no_sources")
 EVIDENCE_LAYERS = ("active", "twins", "levels", "outcome")
 
 
@@ -506,6 +507,17 @@ _PROCESS: tuple[Metric, ...] = (
         (),
         "process",
         merge="min",
+    ),
+    _gauge(
+        "resweep_process_watches",
+        "resweep.process.watches",
+        "{retriever}",
+        "Retrievers this process watches: with and without a call so far, and those whose answers carried "
+        "no id, score or source.",
+        ("state",),
+        "process",
+        merge="sum",
+        state=WATCH_STATES,
     ),
     _counter(
         "resweep_process_undelivered_points_total",

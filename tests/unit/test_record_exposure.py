@@ -137,3 +137,16 @@ def test_overflow_keeps_every_counter_exact() -> None:
     assert (found["resweep_empty_retrievals_total"], found["resweep_short_retrievals_total"]) == (2000, 1000)
     assert found["resweep_dropped_records_total"] == 3900
     assert found["resweep_process_calls_total"] == 4000
+
+
+def test_a_watch_that_sees_no_call_is_told_from_one_that_does() -> None:
+    """A wrapper that nobody calls, and answers without scores, are on the page."""
+    registry = CollectorRegistry()
+    answer = [{"id": f"p{i}", "source": "a.md"} for i in range(30)]
+    called: Any = resweep.watch(lambda query: answer, sink="none", registry=registry, pipeline="called")
+    uncalled: Any = resweep.watch(lambda query: answer, sink="none", registry=registry, pipeline="uncalled")
+    called("q")
+    text = generate_latest(registry).decode()
+    for state, count in (("called", 1), ("uncalled", 1), ("no_scores", 1), ("no_ids", 0)):
+        assert f'resweep_process_watches{{state="{state}"}} {count}.0' in text
+    assert callable(uncalled)

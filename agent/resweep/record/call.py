@@ -55,12 +55,13 @@ class Call:
 class Extra:
     """What came in while a call ran: stages with their seconds and results, facts noted by the user."""
 
-    __slots__ = ("around", "facts", "scored", "stages")
+    __slots__ = ("around", "facts", "inside", "scored", "stages")
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
         self.facts: dict[str, object] = {}
         self.scored: Any = None
+        self.inside: set[int] = set()  # objects whose stage runs now
         self.around: Any = None  # the surrounding span, where spans are on
 
 

@@ -12,6 +12,7 @@ from resweep.domain.window import Window
 OWN_CONFIGS = 5
 OWN_CONFIGS_MAX = 20
 OTHER = "other"
+WATCH_STATES = ("called", "uncalled", "no_ids", "no_scores", "no_sources")
 _UNBOUNDED = ("asked:", "returned:", "dim:", "note:")
 _RATINGS_MAX = 10_000  # feedback remembered, so that it is counted once
 
@@ -78,7 +79,12 @@ def _bounded(window: Window) -> Window:
 
 
 def process_samples(
-    calls: int, dropped: Mapping[str, int], spooled_bytes: int, lag_s: float, up: bool
+    calls: int,
+    dropped: Mapping[str, int],
+    spooled_bytes: int,
+    lag_s: float,
+    up: bool,
+    states: Mapping[str, int],
 ) -> Iterator[Sample]:
     """Yield the health of a process that records."""
     yield Sample("resweep_process_calls_total", (), calls)
@@ -87,3 +93,5 @@ def process_samples(
     yield Sample("resweep_process_spooled_bytes", (), spooled_bytes)
     yield Sample("resweep_process_folding_lag_seconds", (), lag_s)
     yield Sample("resweep_process_sink_up", (), float(up))
+    for state in WATCH_STATES:
+        yield Sample("resweep_process_watches", (state,), states.get(state, 0))

@@ -149,6 +149,7 @@ class Folding:
     def _read(self, call: Call, window: Window, *, sampled: bool | None = None) -> None:
         """Count a call by what its event says. `sampled` is decided here where it is not yet."""
         watch, ts = call.site.watch, self._ids.wall(call.t0)
+        watch.called = True
         if call.overhead:
             window.observe("overhead_seconds", call.overhead)
         if sampled is None:
@@ -162,6 +163,7 @@ class Folding:
     def lose(self, watch: Watch, key: tuple[int, bool, int | None, int, str], times: int, ts: float) -> None:
         """Count calls whose records had no room: exactly, but without what their answers held."""
         state, none, asked, returned, error_class = key
+        watch.called = True
         one = Window(watch.pipeline, watch.config, 0)
         event = RetrievalEvent(
             "",

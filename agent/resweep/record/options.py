@@ -113,7 +113,10 @@ def _usable(name: str, value: object) -> object | None:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, object]:
-    return {name: text for name in _FROM_OUTSIDE if (text := environ.get(f"RESWEEP_{name.upper()}"))}
+    found: dict[str, object] = _canaries({"every": environ.get("RESWEEP_CANARY_EVERY")})
+    return found | {
+        name: text for name in _FROM_OUTSIDE if (text := environ.get(f"RESWEEP_{name.upper()}"))
+    }
 
 
 def _file(folder: Path | None) -> dict[str, object]:
@@ -121,11 +124,17 @@ def _file(folder: Path | None) -> dict[str, object]:
     try:
         start = (folder or Path.cwd()).absolute()
         path = next((at / _FILE for at in (start, *start.parents) if (at / _FILE).is_file()), None)
-        section = tomllib.loads(path.read_text("utf-8")).get("record", {}) if path else {}
+        document = tomllib.loads(path.read_text("utf-8")) if path else {}
+        section = {**_canaries(document.get("canary", {})), **document.get("record", {})}
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         _log.warning("resweep.toml could not be read (%s); going on without it", type(error).__name__)
         return {}
     return {name: value for name, value in section.items() if name in _FROM_OUTSIDE}
+
+
+def _canaries(section: Mapping[str, object]) -> dict[str, object]:
+    """A timetable for canaries says that they are wanted."""
+    return {"canaries": True} if section.get("every") else {}
 
 
 def salt_of(wanted: str | None, environ: Mapping[str, str] = os.environ) -> bytes:

@@ -382,14 +382,23 @@ class Recorder:
         samples.extend(process_samples(*self._health()))
         return Snapshot(ts=self.clock.now(), samples=tuple(samples), complete=complete)
 
-    def _health(self) -> tuple[int, Mapping[str, int], int, float, bool]:
+    def _health(self) -> tuple[int, Mapping[str, int], int, float, bool, Mapping[str, int]]:
         oldest = next(iter(self.ring.calls.copy()), None)
         lag = 0.0 if oldest is None else max(0.0, perf_counter() - oldest.t1)
         spooled = int(getattr(self.sink, "waiting_bytes", 0))
         dropped = Counter(self._folding.dropped)
         if self.spans is not None:
             dropped["sink_failed"] += self.spans.undelivered
-        return self._calls, dropped, spooled, lag, self._outbox.up
+        return self._calls, dropped, spooled, lag, self._outbox.up, self._states()
+
+    def _states(self) -> Counter[str]:
+        """How many watched retrievers were called, and how many show no ids, scores or sources."""
+        states: Counter[str] = Counter()
+        for watch in list(self.watches):
+            if watch.on:
+                states["called" if watch.called else "uncalled"] += 1
+                states.update(f"no_{name}" for name in watch.missing())
+        return states
 
 
 def _spool_losses(sink: object) -> list[Loss]:

@@ -102,6 +102,7 @@ class Watch:
         self.on = True
         self.look: Callable[[], Facts | None] | None = None
         self.hold: Callable[[str, Call], None] | None = None  # keeps sampled calls, to be made again
+        self.called = False
         self.seen_passages = self.seen_ids = self.seen_scores = self.seen_sources = 0
 
     def missing(self) -> tuple[str, ...]:

@@ -50,11 +50,11 @@ def tap(obj: Any, notes: dict[str, Note], watch: Watch) -> None:
 def _plain(function: Callable[..., Any], note: Note, watch: Watch) -> Callable[..., Any]:
     def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
         call = running(watch)
-        if call is None:
+        if call is None or id(self) in extra_of(call).inside:
             return function(self, *args, **kwargs)
-        began = clock()
-        result = function(self, *args, **kwargs)
-        note(call, clock() - began, args, kwargs, result)
+        with _Inside(call, self) as stage_:
+            result = function(self, *args, **kwargs)
+        note(call, stage_.seconds, args, kwargs, result)
         return result
 
     return seen
@@ -63,11 +63,28 @@ def _plain(function: Callable[..., Any], note: Note, watch: Watch) -> Callable[.
 def _coroutine(function: Callable[..., Any], note: Note, watch: Watch) -> Callable[..., Any]:
     async def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
         call = running(watch)
-        if call is None:
+        if call is None or id(self) in extra_of(call).inside:
             return await function(self, *args, **kwargs)
-        began = clock()
-        result = await function(self, *args, **kwargs)
-        note(call, clock() - began, args, kwargs, result)
+        with _Inside(call, self) as stage_:
+            result = await function(self, *args, **kwargs)
+        note(call, stage_.seconds, args, kwargs, result)
         return result
 
     return seen
+
+
+class _Inside:
+    """Time inside one object: what it calls of itself meanwhile is part of it, no stage of its own."""
+
+    def __init__(self, call: Call, obj: object) -> None:
+        self._inside, self._name = extra_of(call).inside, id(obj)
+        self.seconds = 0.0
+
+    def __enter__(self) -> _Inside:
+        self._inside.add(self._name)
+        self._began = clock()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = clock() - self._began
+        self._inside.discard(self._name)
