@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from resweep.domain.errors import InputError
-from resweep.ingest.otlp.hits import from_attributes
+from resweep.ingest.otlp.hits import Listed, from_attributes
 from resweep.ingest.otlp.names import CONTENT, FIELDS
 from resweep.ingest.otlp.span import Span
-from resweep.ingest.otlp.usual import READY, listing
+from resweep.ingest.otlp.usual import Usual
 from resweep.ingest.otlp.wire import AT, Request, named, value, value_at
 
 NANO = 1e-9
@@ -19,6 +19,7 @@ STATUS_ERROR = 2
 _FIELDS = {name.encode(): (field, len(name) + AT) for name, field in FIELDS.items()}
 _FIELD_NAMES = _FIELDS.keys()
 _SERVICE = b"service.name"
+_usual = Usual()
 
 
 def spans(body: bytes, *, content: bool) -> Iterator[Span | InputError]:
@@ -53,15 +54,12 @@ def _guarded(raw: Any, service: str, *, content: bool) -> Span | InputError:
 
 
 def _span(raw: Any, service: str, *, content: bool) -> Span:
-    attributes = named(raw.attributes)
-    names = set(attributes)
-    others = names - READY
-    fields = _fields(attributes, others, content=content)
+    raws = list(raw.attributes)
+    usual = None if content else _usual.read(raws)
+    fields, listed = _careful(raws, content=content) if usual is None else usual
     for event in raw.events:
         if event.name == "exception":
-            said = named(event.attributes)
-            fields |= _fields(said, said.keys(), content=content)
-    found = None if content else listing(attributes, others)
+            fields |= _fields(named(event.attributes), content=content)
     return Span(
         raw.trace_id.hex(),
         raw.span_id.hex(),
@@ -73,17 +71,22 @@ def _span(raw: Any, service: str, *, content: bool) -> Span:
         raw.dropped_attributes_count,
         raw.status.code == STATUS_ERROR,
         fields,
-        found or from_attributes(_values(attributes), content=content),
+        listed,
     )
 
 
-def _fields(attributes: Mapping[bytes, bytes], names: Set[bytes], *, content: bool) -> dict[str, object]:
+def _careful(raws: Sequence[bytes], *, content: bool) -> tuple[dict[str, object], Listed]:
+    """Return fields and documents of attributes in any form."""
+    attributes = named(raws)
+    return _fields(attributes, content=content), from_attributes(_values(attributes), content=content)
+
+
+def _fields(attributes: Mapping[bytes, bytes], *, content: bool) -> dict[str, object]:
     found: dict[str, object] = {}
-    for name in names & _FIELD_NAMES:
+    for name in attributes.keys() & _FIELD_NAMES:
         field, at = _FIELDS[name]
         if content or field not in CONTENT:
-            raw = attributes[name]
-            found[field] = value(raw[at:] if raw[at - 1] < 0x80 else value_at(raw, at))
+            found[field] = value(value_at(attributes[name], at))
     return found
 
 

@@ -20,7 +20,7 @@ from resweep.domain.errors import InputError
 _F = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "resweep_otlp"
 AT = 4  # where a value begins beyond its key's length: two tags, two lengths of one byte
-_KEY = 0x0A  # tag of KeyValue.key
+KEY, VALUE = 0x0A, 0x12  # tags of KeyValue.key and KeyValue.value
 _STRING, DOUBLE = 0x0A, 0x21  # tags of AnyValue.string_value and AnyValue.double_value
 double = struct.Struct("<d").unpack_from
 
@@ -73,7 +73,7 @@ def named(raws: Sequence[bytes]) -> dict[bytes, bytes]:
     InputError where one is no KeyValue at all.
     """
     try:
-        found = {raw[2 : 2 + raw[1]]: raw for raw in raws if raw[0] == _KEY}
+        found = {raw[2 : 2 + raw[1]]: raw for raw in raws if raw[0] == KEY}
     except IndexError:
         found = {}
     if len(found) == len(raws):
