@@ -147,6 +147,20 @@ def test_an_agent_that_accepts_and_never_answers_does_not_hold_the_exit_up() -> 
             assert process.wait(5) == 0
 
 
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_collector_that_is_away_does_not_hold_the_exit_up(tmp_path: Path, silent: bool) -> None:
+    """Spans to a port that accepts and never answers, and to one that refuses: 3,000 calls, then the end."""
+    body = "assert all(watched('q') == ['a', 'b'] for _ in range(3000))\nprint('done', flush=True)"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1] if silent else 9
+        spans = {"RESWEEP_SPANS": f"http://127.0.0.1:{port}/v1/traces"}
+        with run(body, f"spool:{tmp_path}", **spans) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "done\n"
+            assert process.wait(5) == 0
+    assert calls(tmp_path) == 3000
+
+
 def _spawned(sink: str) -> None:
     watched = resweep.watch(retrieve, sink=sink)
     work(watched, CALLS)
