@@ -26,6 +26,7 @@ SPREADS = ("top", "spread", "tokens")
 SHARES = (
     "empty",
     "answers_new",
+    "answers_fresh",
     "pairs_new",
     "shapes_new",
     "passages_new",
@@ -45,6 +46,7 @@ STREAMS = (
 INDEX = {name: i for i, name in enumerate(STREAMS)}
 _WORDS = INDEX["query_words"]
 _WORDS_NEW = INDEX["words_new"]
+_ANSWERS_FRESH = INDEX["answers_fresh"]
 _ANSWERS_NEW = INDEX["answers_new"]
 _SHAPES_NEW = INDEX["shapes_new"]
 _PAIRS_NEW = INDEX["pairs_new"]
@@ -80,6 +82,7 @@ class Memory:
         self.passages = passages
         self.sources = sources
         self.marks: dict[int, float] = {}  # answers, pairs and words by hash, since when
+        self.block_start = 0.0
         self.frozen_at = inf  # while a change is open, what came after its onset stays new
 
     def new(self, mark: int, ts: float) -> bool:
@@ -91,6 +94,11 @@ class Memory:
         marks[mark] = ts
         trim(marks, self.size)
         return True
+
+    def fresh(self, mark: int, ts: float) -> bool:
+        """Whether a mark was not known before this block (or an open change); it is from now on."""
+        first = self.marks.setdefault(mark, ts)
+        return first >= min(self.block_start, self.frozen_at)
 
 
 class Table(NamedTuple):
@@ -165,6 +173,7 @@ def rows(
     better, -1 for distances: scores are turned so that better is higher.
     """
     out = np.full((len(records), len(STREAMS)), np.nan)
+    memory.block_start = records[0].ts
     for k in {depth(r.answer) for r in records}:
         at = [i for i, r in enumerate(records) if depth(r.answer) == k]
         chosen = [records[i] for i in at]
@@ -221,12 +230,12 @@ def _recall(row: Array, record: Record, memory: Memory, groups: Groups) -> None:
     if not k:
         return
     answer = unpack_answer(packed)
+    mark = hash(tuple(sorted(answer.ids))) << 3 | 1  # in no order: rounding swaps neighbours
     coarse = [0 if s != s else round(s * 1e4) for s in answer.scores]
-    row[_ANSWERS_NEW] = memory.new(
-        hash(tuple(sorted(answer.ids))) << 3 | 1, ts
-    )  # order: rounding swaps neighbours
-    row[_SHAPES_NEW] = memory.new(hash((*coarse, *answer.tokens)) << 3 | 2, ts)
-    pairs = [memory.new(hash((p, s)) << 3 | 3, ts) for p, s in zip(answer.ids[:2], coarse, strict=False)]
+    row[_ANSWERS_NEW] = memory.new(mark, ts)
+    row[_ANSWERS_FRESH] = memory.fresh(mark, ts)
+    row[_SHAPES_NEW] = memory.fresh(hash((*coarse, *answer.tokens)) << 3 | 2, ts)
+    pairs = [memory.fresh(hash((p, s)) << 3 | 3, ts) for p, s in zip(answer.ids[:2], coarse, strict=False)]
     row[_PAIRS_NEW] = sum(pairs) / len(pairs)
     _compare_bodies(row, answer, memory, min(ts - memory.held, memory.frozen_at))
     if groups.frozen:

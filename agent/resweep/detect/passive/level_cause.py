@@ -19,7 +19,7 @@ LevelReason = Literal["silent_change", "traffic_changed", "score_scale", "ids_re
 LOUD = 4.0  # predictive t from which a stream counts as moved
 RISE = 0.3  # of a share
 FEW = 0.1
-PART = 0.7  # share of new answers below which most answers are as before
+PART = 0.6  # share of new answers below which most answers are as before
 GONE = 0.25
 
 
@@ -62,7 +62,7 @@ class View:
     @property
     def recurring(self) -> bool:
         """Whether answers used to recur, so that new ones mean something."""
-        return self.before("answers_new") < 0.5
+        return self.before("answers_fresh") < 0.5
 
 
 def vanished(sources: Vocabulary, onset_ts: float, seen_since: int) -> float | None:
@@ -84,7 +84,7 @@ def level_cause(finding: Finding, gone: float | None) -> LevelCause:
         found = rule(view)
         if found is not None:
             return found
-    if view.recurring and view.rise("answers_new") > FEW:
+    if view.recurring and view.rise("answers_fresh") > FEW:
         return _other_answers(view, gone)
     return _no_recurrence(view, gone)
 
@@ -92,7 +92,7 @@ def level_cause(finding: Finding, gone: float | None) -> LevelCause:
 def _renumbered(v: View) -> LevelCause | None:
     ids = v.rise("passages_new") > RISE or v.rise("misfit") > RISE
     if v.recurring:
-        lost = v.rise("answers_new")
+        lost = v.rise("answers_fresh")
         if lost > RISE and v.rise("shapes_new") < lost / 3:
             return LevelCause(
                 "ids_renumbered", ("index",), "the same scores, tokens and sources come under other ids"
@@ -151,19 +151,19 @@ def _depth(v: View) -> LevelCause | None:
 
 
 def _same_answers(v: View) -> LevelCause | None:
-    if not v.recurring or v.rise("answers_new") > FEW:
+    if not v.recurring or v.rise("answers_fresh") > FEW:
         return None
     if v.rise("pairs_new") > RISE:
         return LevelCause("score_scale", ("index",), "the same passages come in answer with other scores")
     return LevelCause(
         "traffic_changed",
         ("traffic",),
-        f"answers are the known ones ({percent(v.after('answers_new'))} new), in another mix",
+        f"answers are the known ones ({percent(v.after('answers_fresh'))} new), in another mix",
     )
 
 
 def _other_answers(v: View, gone: float | None) -> LevelCause:
-    lost = v.rise("answers_new")
+    lost = v.rise("answers_fresh")
     if v.loud("words_new", "query_words"):
         return _reworded(v)
     new = f"{percent(lost)} of answers are new"
@@ -181,7 +181,7 @@ def _part(v: View, new: str, gone: float | None) -> LevelCause:
     """A part of the answers is new and the rest as before: no embedder does that."""
     missing = gone is not None and gone > GONE
     worse = v.t("top") < -LOUD / 2 or v.t("tail") < -LOUD / 2
-    if missing or worse or v.rise("pairs_new") < 0.8 * v.rise("answers_new"):
+    if missing or worse or v.rise("pairs_new") < 0.8 * v.rise("answers_fresh"):
         return LevelCause(
             "silent_change",
             ("filter", "corpus"),

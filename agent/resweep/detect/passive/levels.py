@@ -29,7 +29,7 @@ REFIT = 2 * DAY  # between references once the week is known; daily before
 DEAD_SHARE = 0.03
 SHARE_FLOOR = 0.02  # variance that a share has at least: one that was always 0 or 1 may move a little
 # Read for the cause, never for the alarm: latency alone is nobody's alarm, and rounding renames every shape.
-QUIET = ("latency", "pairs_new", "shapes_new", "query_words", "words_new")
+QUIET = ("latency", "answers_fresh", "pairs_new", "shapes_new", "query_words", "words_new")
 LEAST_COUNT = 8.0  # expected votes of a query group in a window, below which its share is too skewed to test
 DEAD_STAGE = (0.3, 0.2, 0.05)  # dead zone in SD between queries: first days, first fortnight, later
 _QUIET = [INDEX[name] for name in QUIET]
@@ -297,7 +297,8 @@ def _calibrated(reference: Reference, rest: Array, n: Array) -> Reference:
         # At least what independence gives, and three SD reach the widest window seen.
         widest = (np.abs(z).max(axis=0) / 3.2) ** 2
         spread[i] = np.maximum(np.maximum((z**2).mean(axis=0), widest), 0.8)
-        freedom[i] = min(60.0, max(3.0, len(n) / length - 1))
+        # Overlapping windows tell 1.5 times what the same blocks cut apart would.
+        freedom[i] = min(60.0, max(3.0, 1.5 * len(n) / length - 1))
         mixes.append(z)
     wide = reference._replace(spread=spread, freedom=freedom)
     logs = [np.log(_mix(z, wide.spread[i])) for i, z in enumerate(mixes)]

@@ -37,7 +37,7 @@ from resweep.detect.passive.words import (
 from resweep.domain.sample import BottomK, Record, depth, end_scores, unpack_answer
 from resweep.domain.verdict import Component, Layer, Severity
 
-IDS = ("answers_new", "pairs_new", "shapes_new", "passages_new", "misfit")
+IDS = ("answers_new", "answers_fresh", "pairs_new", "shapes_new", "passages_new", "misfit")
 SCORED = (*SCORES, "pairs_new", "shapes_new")
 REFRESH = (20, 60, 120, 240, 400)  # records after opening at which a cause is worked out again
 LASTING = 36 * HOUR  # a traffic change that lasts so long is no holiday
@@ -433,13 +433,11 @@ class Monitor:
             self._tell_levels(found, what, record.ts, record.number)
 
     def _calm(self, ts: float) -> bool:
-        """Whether the newest day since a level change is long enough to be believed."""
-        after = self.levels.after
-        return (
-            isinstance(self.system or self.traffic, Finding)
-            and len(after) >= 8
-            and ts - after[0].ts >= DAY / 2
-        )
+        """Whether the time since a level change is as long as what it took to find it, and half a day."""
+        after, open_ = self.levels.after, self.system or self.traffic
+        if not isinstance(open_, Finding):
+            return False
+        return len(after) >= max(8, open_.window) and ts - after[0].ts >= DAY / 2
 
     def _levels_back(self, record: Record) -> None:
         self._thaw()
