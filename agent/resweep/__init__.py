@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from resweep import redact as redact
     from resweep import testing as testing
     from resweep.domain.errors import ResweepError as ResweepError
     from resweep.domain.fingerprint import fingerprint as fingerprint
@@ -36,12 +37,12 @@ _HOMES = {
     "unwatch": "resweep.record.api",
     "watch": "resweep.record.api",
 }
-__all__ = ["__version__", "testing", *sorted(_HOMES)]
+__all__ = ["__version__", "redact", "testing", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "testing":
-        return import_module("resweep.testing")
+    if name in ("redact", "testing"):
+        return import_module(f"resweep.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'resweep' has no attribute {name!r}")

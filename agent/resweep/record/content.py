@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from resweep.domain.event import Hit
 from resweep.domain.values import as_text, clean
+from resweep.record.asking import question
 from resweep.record.reading import read
 
 TEXT_LONGEST = 16_384  # characters of one passage that are kept
@@ -30,6 +31,18 @@ class Redaction:
                 self.failed += 1
                 return None
         return cut(clean(text), longest)
+
+
+def asked(query: object, hook: Callable[[str], str] | None) -> object:
+    """Return the question by which a query is known: what the hook leaves of it, itself where that fails."""
+    text = question(query) if hook is not None else None
+    if hook is None or text is None:
+        return query
+    try:
+        kept = hook(text)
+    except Exception:  # noqa: BLE001 - a user's function may raise anything
+        return query
+    return kept if isinstance(kept, str) else query
 
 
 def cut(text: str, longest: int) -> str:

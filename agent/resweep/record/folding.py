@@ -16,7 +16,7 @@ from resweep.domain.window import MINUTE, Window
 from resweep.record.asking import FILTERS, QUERY_LONGEST, filters_of, key_of, question, veiled
 from resweep.record.call import FAILED, PARTIAL, Call
 from resweep.record.confidence import Confidence
-from resweep.record.content import Redaction, with_texts
+from resweep.record.content import Redaction, asked, with_texts
 from resweep.record.hits import Hits
 from resweep.record.ids import Ids
 from resweep.record.lean import Lean
@@ -355,7 +355,7 @@ class Folding:
         filters = event.filters
         event = event._replace(
             id=self._ids.text(call.t0, call.number, watch.config),
-            query_key=key_of(query, filters, self._salt),
+            query_key=key_of(asked(query, watch.redact), filters, self._salt),
             user_key=_user(watch, call),
             p=self._uniform_of(watch).share,
         )
