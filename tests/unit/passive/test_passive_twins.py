@@ -110,3 +110,21 @@ def test_scores_that_turn_round_are_told_even_while_learning(lab: Any) -> None:
     (flag,) = lab.flags(engine)
     assert (flag.reason, flag.severity) == ("score_scale", "notice")
     assert "Score direction changed" in flag.message
+
+
+def test_a_declared_change_gets_a_before_and_after_for_free(lab: Any) -> None:
+    """The first answers under a new config beside the last ones under the old: no flag, a report."""
+    from resweep.detect.passive.engine import PassiveEngine
+
+    engine = PassiveEngine("p", salt=lab.salt)
+    last = lab.feed(engine, lab.traffic(lab.world(), 8000))
+    declared = lab.traffic(lab.world(tokens=lambda i: 300, name="q{}".format), 400, start=last, first=8000)
+    lab.feed(engine, ((n, event._replace(config="ffffffffffff")) for n, event in declared))
+    engine.finish()
+    assert lab.flags(engine) == []
+    report = engine.before_after("ffffffffffff")
+    assert report is not None
+    traces, cause = report
+    assert traces.changed > 0.9
+    assert cause.components == ("chunker",)
+    assert engine.before_after(lab.config) is None

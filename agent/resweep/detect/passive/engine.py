@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from resweep.detect.passive import state
+from resweep.detect.passive.attribution import Cause
 from resweep.detect.passive.changes import FlagChange, LayerState
 from resweep.detect.passive.monitor import Monitor
 from resweep.detect.passive.settings import PassiveSettings
 from resweep.detect.passive.summary import Summary
+from resweep.detect.passive.traces import TwinTraces
 from resweep.domain.event import Feedback, RetrievalEvent, parse_event_id
 from resweep.domain.sample import Hashes
 
@@ -97,6 +99,11 @@ class PassiveEngine:
         """Return the state of every layer of every config."""
         return [state for monitor in self.monitors.values() for state in monitor.states()]
 
+    def before_after(self, config: str) -> tuple[TwinTraces, Cause] | None:
+        """Return what the declared change to `config` did to repeated questions; None before 25 of them."""
+        monitor = self.monitors.get(config)
+        return None if monitor is None else monitor.before_after()
+
     def accept(self, config: str) -> None:
         """The present system of a config is the right one (after a sweep): close its flags, learn anew."""
         if config in self.monitors:
@@ -119,6 +126,8 @@ class PassiveEngine:
         found = self.monitors.get(config)
         if found is None:
             found = Monitor(self.pipeline, config, self._basis_of(config), self.settings)
+            found.parent = max(self.monitors.values(), key=lambda m: m.ts, default=None)
+            found.parent_config = "" if found.parent is None else found.parent.book.config
             self.monitors[config] = found
         return found
 

@@ -15,6 +15,7 @@ from resweep.detect.passive.attribution import Cause, cause
 from resweep.detect.passive.book import Book
 from resweep.detect.passive.changes import LayerState, State
 from resweep.detect.passive.compare import Outcome as Comparison
+from resweep.detect.passive.compare import compare
 from resweep.detect.passive.direction import Direction
 from resweep.detect.passive.features import INDEX, SCORES, STREAMS, Groups, Memory, block, rows
 from resweep.detect.passive.level_cause import LevelCause, level_cause, vanished
@@ -24,7 +25,7 @@ from resweep.detect.passive.outcome import Outcome, OutcomeAlarm
 from resweep.detect.passive.settings import DAY, HOUR, PassiveSettings
 from resweep.detect.passive.summary import Summary
 from resweep.detect.passive.traces import TwinTraces, twin_traces
-from resweep.detect.passive.twins import TwinAlarm, Twins
+from resweep.detect.passive.twins import TwinAlarm, Twins, Vote
 from resweep.detect.passive.vocabulary import Vocabulary
 from resweep.detect.passive.words import (
     levels_message,
@@ -42,6 +43,7 @@ SCORED = (*SCORES, "pairs_new", "shapes_new")
 REFRESH = (20, 60, 120, 240, 400)  # records after opening at which a cause is worked out again
 LASTING = 36 * HOUR  # a traffic change that lasts so long is no holiday
 QUARTER = 900
+ACROSS = 400  # questions of a before/after report
 SUSPECT = log(0.1)
 
 
@@ -77,7 +79,9 @@ class Monitor:
         self.quiet_scores_until = 0.0
         self.known_again = 0.0
         self.outcome_quiet: dict[str, float] = {}
-        self.peaks: dict[str, dict[int, float]] = {"twins": {}, "outcome": {}}
+        self.parent: Monitor | None = None  # the config before this one, for the before/after report
+        self.parent_config = ""
+        self.across: dict[int, Vote] = {}  # first answer of each question against the parent's
 
     # -- in ---------------------------------------------------------------------------------------------
 
@@ -110,6 +114,8 @@ class Monitor:
         self.records += 1
         if self.held and self._full(record.ts):
             self._close_block()
+        if self.parent is not None and record.known and len(self.across) < ACROSS:
+            self._set_beside(self.parent, record)
         self.fresh[record.key] = record
         first, last = end_scores(record.answer)
         self.twins.top.add(record.ts, first)
@@ -136,6 +142,24 @@ class Monitor:
             self.sources.see(record.ts, answer.sources, answer.sources, answer.sources)
             self.passages_since += len(answer.ids)
         self.fresh.clear()
+
+    def _set_beside(self, parent: Monitor, record: Record) -> None:
+        """Compare a question's first answer under this config with its last one under the config before."""
+        before = parent.twins.answer(record.key)
+        if before is not None and record.key not in self.across:
+            outcome = compare(before, record.answer, parent.twins.tolerance)
+            vote = Vote(record.ts, record.number, record.key, outcome, before, record.answer)
+            self.across[record.key] = vote
+
+    def before_after(self) -> tuple[TwinTraces, Cause] | None:
+        """Return what a declared change did to the answers of the same questions; None before 25 of them."""
+        if self.parent is None or len(self.across) < 25:
+            return None
+        self._remember()
+        votes = list(self.across.values())
+        known = (self.parent.passages, self.parent.sources)
+        traces = twin_traces(votes, votes[0].ts, known, self.parent.twins.tolerance)
+        return traces, cause(traces)
 
     # -- twins ------------------------------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ def load(data: bytes) -> dict[str, Monitor]:
         raise InputError(f"passive state: expected {SCHEMA}, got {schema!r}; start without it to learn anew")
     monitors: dict[str, Monitor] = _unpack(packed)
     for monitor in monitors.values():
+        monitor.parent = monitors.get(monitor.parent_config)
         monitor.memory.passages, monitor.memory.sources = monitor.passages, monitor.sources
     return monitors
 
@@ -99,7 +100,9 @@ def _attributes(value: Any) -> dict[str, Any]:
         return dict(value._asdict())  # type: ignore[attr-defined]
     if is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in fields(value)}
-    return dict(vars(value))
+    return {
+        name: v for name, v in vars(value).items() if not (isinstance(value, Monitor) and name == "parent")
+    }
 
 
 def _unpack(value: Any) -> Any:

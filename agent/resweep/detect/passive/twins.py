@@ -153,6 +153,14 @@ class Twins:
         trim(self.known, self.settings.answers_known)
         return twin
 
+    def answer(self, key: int) -> bytes | None:
+        """Return the answer held of a query, None where there is none."""
+        twin = self.known.get(key)
+        if twin is not None:
+            return twin.young if twin.young is not None else twin.old
+        once = self.once.get(key)
+        return None if once is None else once[1]
+
     @property
     def tolerance(self) -> float:
         """Score differences up to this are rounding."""
