@@ -91,8 +91,12 @@ def test_a_check_digit_is_checked() -> None:
 
 def test_two_questions_that_differ_in_an_address_are_one() -> None:
     """The identity of a question is that of what may be kept of it."""
+
+    def answer(query: str) -> list[str]:
+        return ["passage"]
+
     with resweep.testing.capture() as sink:
-        retrieve = resweep.watch(lambda query: ["passage"], sink=sink, redact=standard, capture="sampled")
+        retrieve = resweep.watch(answer, sink=sink, redact=standard, capture="sampled")
         retrieve("mail jane@example.com")
         retrieve("mail john@example.org")
         retrieve("mail nobody")
@@ -123,10 +127,11 @@ def test_a_hook_that_fails_costs_the_text_not_the_event() -> None:
     def broken(text: str) -> str:
         raise ValueError(text)
 
+    def retrieve(query: str) -> list[dict[str, object]]:
+        return [{"id": "a", "score": 0.5, "text": "t"}]
+
     with resweep.testing.capture() as sink:
-        resweep.watch(
-            lambda query: [{"id": "a", "score": 0.5, "text": "t"}], sink=sink, redact=broken, capture="text"
-        )("secret")
+        resweep.watch(retrieve, sink=sink, redact=broken, capture="text")("secret")
         sink.flush()
     (event,) = sink.events
     assert (event.query, event.hits[0].text, event.hits[0].score, event.returned) == (None, None, 0.5, 1)
