@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
+
 from resweep.domain.errors import InputError, NewerFormatError
 from resweep.domain.event import Feedback, RetrievalEvent
+from resweep.domain.sample import Record
 from resweep.domain.window import Window
 
 BATCH_SCHEMA = "resweep.batch/1"
@@ -38,6 +40,15 @@ class ConfigRecord(msgspec.Struct, frozen=True, kw_only=True):
     first_ts: float = 0.0
 
 
+class Panel(msgspec.Struct, kw_only=True):
+    """Answers of one (pipeline, config, minute) that belong to its hour's bottom-k sample of queries."""
+
+    pipeline: str
+    config: str
+    minute: int
+    records: list[Record] = msgspec.field(default_factory=list)
+
+
 class Batch(msgspec.Struct, kw_only=True):
     """One delivery of one writer. `ts` is when it was closed, unix seconds."""
 
@@ -50,6 +61,7 @@ class Batch(msgspec.Struct, kw_only=True):
     windows: list[Window] = msgspec.field(default_factory=list)
     events: list[RetrievalEvent] = msgspec.field(default_factory=list)
     feedback: list[Feedback] = msgspec.field(default_factory=list)
+    panels: list[Panel] = msgspec.field(default_factory=list)
 
 
 _encoder = msgspec.json.Encoder()

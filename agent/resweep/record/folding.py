@@ -20,6 +20,7 @@ from resweep.record.content import Redaction, asked, with_texts
 from resweep.record.hits import Hits
 from resweep.record.ids import Ids
 from resweep.record.lean import Lean
+from resweep.record.panel import Panels
 from resweep.record.passages import HITS_MAX, Found, find
 from resweep.record.plain import Plain, Run
 from resweep.record.stages import Staged, staged
@@ -52,6 +53,7 @@ class Folding:
         self.samples: list[RetrievalEvent] = []
         self.dropped: Counter[str] = Counter()
         self.exemplars: dict[Key, Exemplar] = {}
+        self.panels: Panels | None = Panels(salt)  # None where nobody compares answers
         self._spans = spans
         self._ids = ids
         self._salt = salt
@@ -139,12 +141,23 @@ class Folding:
             return True
         self._turn += 1
         totals = None
-        if passages and self._turn % self._stride == 0:
+        detailed = bool(passages) and self._turn % self._stride == 0
+        if detailed and self.panels is not None and self._panelled(run, call):
+            self._read(call, run.window, sampled=False)
+            return True
+        if detailed:
             totals = run.lean.totals(passages)
             if totals.top is not None and run.confidence.low(totals.top, totals.last):
                 run.window.add("low_confidence")
         run.plain.add(site.asked_by(call.args, kwargs), len(passages), call.t1 - call.t0, totals)
         return True
+
+    def _panelled(self, run: Run, call: Call) -> bool:
+        """Whether a plain call's question belongs to the panel of its hour."""
+        assert self.panels is not None
+        watch = call.site.watch
+        key = key_of(call.site.query_of(call.args, call.kwargs), watch.static_filters, self._salt)
+        return self.panels.wants(watch.pipeline, watch.config, run.window.minute, key)
 
     def _read(self, call: Call, window: Window, *, sampled: bool | None = None) -> None:
         """Count a call by what its event says. `sampled` is decided here where it is not yet."""
@@ -233,10 +246,21 @@ class Folding:
         top = hits[0].score if hits else None
         if top is not None and not event.partial and self._confidence_of(watch).low(top, hits[-1].score):
             window.add("low_confidence")
+        if self.panels is not None and not event.partial:
+            self._compare(self.panels, call, window, event, query)
         if self._spans is not None:
             self._trace(call, event, query)
         if sampled:
             self._keep(call, window, event, query, found.passages)
+
+    def _compare(
+        self, panels: Panels, call: Call, window: Window, event: RetrievalEvent, query: Any
+    ) -> None:
+        """Offer an answer to the panel."""
+        key = key_of(query, event.filters, self._salt)
+        if panels.wants(event.pipeline, event.config, window.minute, key):
+            id_ = self._ids.text(call.t0, call.number, event.config)
+            panels.take(event._replace(id=id_, query_key=key), window.minute)
 
     def _blank(self, call: Call, ts: float) -> RetrievalEvent:
         watch = call.site.watch

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable
 from time import monotonic
 
-from resweep.domain.batch import Batch, ConfigRecord
+from resweep.domain.batch import Batch, ConfigRecord, Panel
 from resweep.domain.event import Feedback, RetrievalEvent
 from resweep.domain.ports import Sink
 from resweep.domain.window import Window
 
 WINDOWS_MAX = 1024  # pending windows; beyond it the oldest go
 SAMPLES_MAX = 500  # pending sampled events
+PANELS_MAX = 64  # pending minutes of answers to compare
 FEEDBACK_MAX = 10_000
 BATCH_EVENTS = 50  # sampled events of one batch: below an intake's limit even with texts
 ANNOUNCE_S = 600.0  # after which configs are said again, in case the batch that said them was given up
@@ -39,6 +40,7 @@ class Outbox:
         self.up = True
         self.windows: dict[WindowKey, Window] = {}
         self.samples: list[RetrievalEvent] = []
+        self.panels: list[Panel] = []
         self.feedback: list[Feedback] = []
         self._seq = 0
         self._under_way: list[Batch] = []
@@ -47,8 +49,10 @@ class Outbox:
         self._rest_until = 0.0
         self._warned_at = -WARN_S
 
-    def add(self, windows: Iterable[Window], samples: Iterable[RetrievalEvent]) -> list[Loss]:
-        """Take windows and samples; return what had to go for want of room."""
+    def add(
+        self, windows: Iterable[Window], samples: Iterable[RetrievalEvent], panels: Iterable[Panel] = ()
+    ) -> list[Loss]:
+        """Take windows, samples and panels; return what had to go for want of room."""
         for window in windows:
             key = (window.pipeline, window.config, window.minute)
             if key in self.windows:
@@ -56,6 +60,8 @@ class Outbox:
             else:
                 self.windows[key] = window
         self.samples.extend(samples)
+        self.panels.extend(panels)
+        del self.panels[:-PANELS_MAX]  # answers to compare are a sample: fewer of them are a weaker one
         return [*self._windows_beyond(), *self._samples_beyond()]
 
     def _windows_beyond(self) -> Iterable[Loss]:
@@ -93,7 +99,7 @@ class Outbox:
 
     def pending(self) -> bool:
         """Whether anything waits."""
-        return bool(self._under_way or self.windows or self.samples or self.feedback)
+        return bool(self._under_way or self.windows or self.samples or self.panels or self.feedback)
 
     def hold_configs(self) -> None:
         """See to it that the next batch says all configs."""
@@ -103,7 +109,7 @@ class Outbox:
         """Number what is pending; False where nothing is."""
         announce = monotonic() - self._announced_at >= ANNOUNCE_S
         said = list(configs) if announce else []
-        if not (said or self.windows or self.samples or self.feedback):
+        if not (said or self.windows or self.samples or self.panels or self.feedback):
             return False
         if said or self.windows or self.feedback:
             batch = Batch(writer=self.writer, seq=self._next(), ts=now, configs=said)
@@ -112,6 +118,11 @@ class Outbox:
             self._under_way.append(batch)
         if said:
             self._announced_at = monotonic()
+        if self.panels:
+            panels, self.panels = self.panels, []
+            self._under_way.append(
+                Batch(writer=self.writer, seq=self._next(), ts=now, kind="samples", panels=panels)
+            )
         samples, self.samples = self.samples, []
         for at in range(0, len(samples), BATCH_EVENTS):
             part = samples[at : at + BATCH_EVENTS]

@@ -101,6 +101,8 @@ class Recorder:
         self._stop = False
         self._requests: list[threading.Event] = []
         self._folding = Folding(self.ids, self._salt, *self._sampling, self.spans)
+        if self.exposes:
+            self._folding.panels = None
         self._outbox = Outbox(self.sink)
         self._totals = Totals(self._own_configs)
         self._feedback: list[Feedback] = []
@@ -284,7 +286,8 @@ class Recorder:
                 self._totals.rate(one)
             return
         self._outbox.feedback.extend(feedback)
-        self._count(self._outbox.add(windows.values(), samples))
+        panels = [] if self._folding.panels is None else self._folding.panels.drain()
+        self._count(self._outbox.add(windows.values(), samples, panels))
 
     def _sum_notes(self) -> None:
         notes, self._notes = self._notes, []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
@@ -106,6 +106,13 @@ class Desk:
                 log.info("flag %s: %s", change.kind, change.flag.message)
             return changes
 
+    def merge(self, changes: Iterable[FlagChange]) -> None:
+        """Take what layers outside the judge opened, sharpened or cleared; told at the next `sit`."""
+        with self._lock:
+            for change in changes:
+                self.judge.merge(change)
+                self._dirty = True
+
     def resolve(self, key: str) -> bool:
         """Clear a flag on a person's word; False where none such is open."""
         with self._lock:
@@ -130,6 +137,10 @@ class Desk:
                 self._unsaved.append(FlagChange(flag=opened, kind="opened"))
             if self._unsaved:
                 self._save(now)
+
+    def now(self) -> float:
+        """Return the desk's time, unix seconds."""
+        return self._clock.now()
 
     def found(self, pipeline: str, basis: str, layer: Layer, findings: list[Finding]) -> None:
         """Keep open exactly what a layer outside the judge finds on one basis now; told at the next `sit`."""
