@@ -158,6 +158,9 @@ class RecordSection:
     configs: int = _setting(
         5, "Configs with series of their own, where no agent exposes them.", low=1, high=20
     )
+    canaries: bool = _setting(
+        False, "Let the agent run canaries on retrievers whose `watch` does not say `canaries=…`."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +201,67 @@ class DetectSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSection:
+    """What `resweep sweep` asks, so that it needs no flags."""
+
+    retriever: str | None = _setting(
+        None, "Retriever to sweep, as `module:object`, looked for from the current folder on."
+    )
+    cases: str | None = _setting(
+        None, "Labelled cases: a BEIR folder, `resweep.case/1` lines or TREC qrels.", path=True
+    )
+    config: str | None = _setting(
+        None, "File with `pipeline` and `config`: what a chosen depth will be valid for.", path=True
+    )
+    cache: str | None = _setting(
+        None,
+        "Folder of answers, which a sweep goes on from. Default: `sweeps` in the home folder.",
+        path=True,
+    )
+    cache_hours: float = _setting(24.0, "Hours after which a retrieval is made anew.", low=0)
+    concurrency: int = _setting(4, "Calls at a time.", low=1, high=256)
+    attempts: int = _setting(3, "Attempts of a call that fails.", low=1, high=20)
+    timeout_s: float = _setting(30.0, "Seconds after which a call is given up.", low=0.1)
+    max_calls: int | None = _setting(None, "Calls that one sweep may make; none: no bound.", low=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanarySection:
+    """Canaries: fixed texts and questions through the live retriever, on a schedule."""
+
+    every: str | None = _setting(
+        None,
+        "How often canaries run, as `30m`, `1h` or `1d`. Where it is set, recorders that read the same file "
+        "or variable run canaries without `watch(canaries=True)`. Else: `1h`, for those that say so.",
+    )
+    confirm: str = _setting(
+        "5m", "How soon they run again after a failure, in doubt, or while a flag is open."
+    )
+    texts: int = _setting(20, "Texts that are embedded, of those that resweep brings.", low=3, high=24)
+    queries: int = _setting(
+        30, "Live queries frozen as questions, at most; needs `record.capture`.", low=0, high=200
+    )
+    file: str | None = _setting(
+        None,
+        "File with questions of your own, one a line: text, or JSON with `query`, and `relevant` passage ids "
+        "where somebody judged them.",
+        path=True,
+    )
+    poll_s: float = _setting(10.0, "Seconds after which recorders ask for work again.", low=0.1)
+    lease_s: float = _setting(
+        300.0, "Seconds that a recorder may take for one piece of work before another gets it.", low=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeSection:
+    """Probes: sampled queries retrieved again, deeper, so that judgments reach beyond k."""
+
+    per_hour: float = _setting(20.0, "Probes of one pipeline in an hour, at most; 0: none.", low=0)
+    depth: int = _setting(40, "Passages that a probe asks for.", low=2, high=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings of one agent. `severities` maps reasons of flags to a severity of the user's choice."""
 
@@ -209,6 +273,9 @@ class Settings:
     webhook: WebhookSettings = field(default_factory=WebhookSettings)
     record: RecordSection = field(default_factory=RecordSection)
     detect: DetectSection = field(default_factory=DetectSection)
+    canary: CanarySection = field(default_factory=CanarySection)
+    probe: ProbeSection = field(default_factory=ProbeSection)
+    sweep: SweepSection = field(default_factory=SweepSection)
     severities: Mapping[Reason, Severity] = field(default_factory=dict)
 
 

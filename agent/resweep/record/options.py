@@ -114,9 +114,7 @@ def _usable(name: str, value: object) -> object | None:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, object]:
     found: dict[str, object] = _canaries({"every": environ.get("RESWEEP_CANARY_EVERY")})
-    return found | {
-        name: text for name in _FROM_OUTSIDE if (text := environ.get(f"RESWEEP_{name.upper()}"))
-    }
+    return found | {name: text for name in _FROM_OUTSIDE if (text := environ.get(f"RESWEEP_{name.upper()}"))}
 
 
 def _file(folder: Path | None) -> dict[str, object]:

@@ -112,8 +112,6 @@ def accept_system(store: SqlStore, record: TunedK, now: float) -> None:
 def facts_now(store: SqlStore, record: ConfigRecord, now: float) -> dict[str, object]:
     """Return what is observed of the system that a config runs on now, for the record of a tuned depth."""
     facts = dict(record.observed)
-    if "count" in facts:
-        facts["passages"] = facts.pop("count")
     if store.system(record.pipeline, record.basis) is not None:
         state = load_system(store, record.pipeline, record.basis).embedder
         embedder.accept(state, now)

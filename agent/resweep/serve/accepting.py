@@ -14,6 +14,7 @@ from resweep.domain.errors import InputError, UsageError
 from resweep.domain.fingerprint import depths, fingerprint
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.verdict import TunedK, Verdict
+from resweep.schedule.canaries import facts_now
 from resweep.store.names import label
 from resweep.store.sql import SqlStore
 
@@ -23,11 +24,29 @@ K_MAX = 10_000
 Words = Annotated[str, msgspec.Meta(max_length=2000)]  # what a person may say in one go
 
 
+class Swept(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a sweep found, beside the depth: fields of the record of a tuned depth.
+
+    `basis` is the one it was measured for, None where it was not said; `parts` the config by its parts.
+    """
+
+    basis: str | None = None
+    parts: dict[str, Any] | None = None
+    best_set: tuple[int, ...] = ()
+    objective: str | None = None
+    constraints: dict[str, Any] = {}
+    labelled_set: dict[str, Any] = {}
+    grid: dict[str, Any] = {}
+    slices: dict[str, Any] = {}
+    weak_cases: tuple[str, ...] = ()
+    report: str | None = None
+
+
 class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is accepted: a depth for a pipeline's config in charge, or for the `config` that is given.
 
     `document` is a config by its parts, which the agent need not have seen. `until` is ISO 8601 or unix
-    seconds. Without `context_k` the depth is the one the config runs with.
+    seconds. Without `context_k` the depth is the one the config runs with. `swept` says what a sweep found.
     """
 
     pipeline: str
@@ -39,6 +58,7 @@ class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     because: Words = ""
     until: str | float | None = None
     by: Words = ""
+    swept: Swept | None = None
 
 
 def accepted(
@@ -54,26 +74,55 @@ def accepted(
     a pipeline or config nobody has seen, and where no depth is known; ConfigError for a `document` without an
     identity.
     """
-    record = (
-        config_meant(wish, store, verdicts)
-        if wish.document is None
-        else _described(wish, wish.document, rules)
-    )
+    record = _record(wish, store, rules, verdicts)
+    swept = wish.swept or Swept()
     known = [t for t in store.tuned(wish.pipeline) if t.basis == record.basis]
+    facts = facts_now(store, record, now)
     return TunedK(
         pipeline=label(wish.pipeline),
         basis=record.basis,
         context_k=_depth("context_k", wish.context_k, record, known, running_k(record)),
         candidate_k=_candidates(wish, record),
-        epoch=_epoch(known, record, store),
+        epoch=_epoch(known, record, store, facts),
         parts=record.document,
-        observed=record.observed,
+        observed=facts,
         tuned_at=now,
         tuned_by=wish.by,
         because=wish.because,
         valid_until=until(wish.until, now),
         provisional=wish.provisional,
+        best_set=swept.best_set,
+        objective=swept.objective,
+        constraints=swept.constraints,
+        labelled_set=swept.labelled_set,
+        grid=swept.grid,
+        slices=swept.slices,
+        weak_cases=swept.weak_cases,
+        report=swept.report,
     )
+
+
+def _record(
+    wish: Acceptance, store: SqlStore, rules: InvalidationRules, verdicts: Sequence[Verdict]
+) -> ConfigRecord:
+    """Return the config meant: that described, that which was swept, or the one in charge."""
+    swept = wish.swept or Swept()
+    basis, configs = swept.basis, store.configs(wish.pipeline)
+    seen = [config for config in configs if config.basis == basis]
+    if wish.document is not None:
+        record = _described(wish, wish.document, rules)
+    elif seen:
+        record = seen[-1]
+    elif swept.parts and not configs:  # swept before it was ever deployed
+        record = _described(wish, swept.parts, rules)
+    else:
+        record = config_meant(wish, store, verdicts)
+    if basis not in (None, record.basis):
+        raise UsageError(
+            f"the report was measured for basis {basis}, and {wish.pipeline} runs basis {record.basis}: "
+            "sweep what runs (--config names its file), or name the config that was swept"
+        )
+    return record
 
 
 def _described(wish: Acceptance, document: Mapping[str, Any], rules: InvalidationRules) -> ConfigRecord:
@@ -135,13 +184,22 @@ def _candidates(wish: Acceptance, record: ConfigRecord) -> int | None:
     return depths(record.document)[1]
 
 
-def _epoch(known: Sequence[TunedK], record: ConfigRecord, store: SqlStore) -> int:
-    """Return the epoch: a new one where the system under this basis has changed in silence."""
+def _epoch(
+    known: Sequence[TunedK], record: ConfigRecord, store: SqlStore, facts: Mapping[str, object]
+) -> int:
+    """Return the epoch: an earlier one whose embedder runs again, a new one after a silent change."""
     last = max((t.epoch for t in known), default=0)
-    changed = any(
-        flag.reason == "silent_change" and flag.basis == record.basis for flag in store.flags(record.pipeline)
-    )
-    return last + 1 if changed or not last else last
+    same = [e for e in store.epochs() if (e.pipeline, e.basis) == (label(record.pipeline), record.basis)]
+    silent = [f for f in store.flags(record.pipeline) if f.reason in _SILENT and f.basis == record.basis]
+    digest = facts.get("canary_digest")
+    again = [e.epoch for e in same if e.digest == digest and e.epoch <= last]
+    if again and all(flag.key.endswith(":embedder") for flag in silent):
+        return max(again)
+    other = digest is not None and any(e.epoch == last and e.digest != digest for e in same)
+    return last + 1 if silent or other or not last else last
+
+
+_SILENT = ("silent_change", "dimension_mismatch")
 
 
 def until(given: str | float | None, now: float) -> float | None:

@@ -17,8 +17,10 @@ from resweep.schedule.leading import Leadership
 from resweep.schedule.ledger import StoreLedger
 from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.runner import Runner
+from resweep.schedule.workdesk import WorkDesk
+from resweep.schedule.workfolder import WorkFolder
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
-from resweep.serve.parts import judge_maker, rules_of, store_settings, version
+from resweep.serve.parts import canary_settings, judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
 from resweep.serve.spans import SpanTally
 from resweep.settings import Settings
@@ -153,12 +155,16 @@ class Agent:
     def _open(self, store: SqlStore) -> Desks:
         desk = Desk(store, judge_maker(self.settings, self.rules), self.clock)
         desk.open()
-        intake = Intake(store, desk.heard)
+        work = WorkDesk(store, desk, canary_settings(self.settings), self.clock)
+        intake = Intake(store, lambda batch: _tell(batch, desk, work))
         at_most = self.settings.limits.spool_files
         spool = Spool(self.where.spool, intake, clock=self.clock, at_most=at_most)
         outlets = Outlets.of(self.settings, self, self.clock)
         watch = LockWatch(store, desk, lock_finder(self.settings))
-        at = Workplace(store=store, desk=desk, intake=intake, spool=spool, watch=watch)
+        folder = WorkFolder(self.where.spool / "work", work)
+        at = Workplace(
+            store=store, desk=desk, intake=intake, spool=spool, watch=watch, work=work, work_folder=folder
+        )
         jobs = tuple(jobs_of(self.settings, at, outlets, self.clock))
         runner = Runner(jobs, StoreLedger(store), clock=self.clock, leads=lambda: self._lease.held)
         runner.start()
@@ -168,6 +174,8 @@ class Agent:
             intake=intake,
             spool=spool,
             watch=watch,
+            work=work,
+            work_folder=folder,
             runner=runner,
             outlets=outlets,
         )
@@ -206,6 +214,12 @@ class Agent:
             yield Sample("resweep_job_late_runs_total", (job.name,), float(job.late))
             yield Sample("resweep_job_skipped_runs_total", (job.name,), float(job.skipped))
             yield Sample("resweep_job_last_lateness_seconds", (job.name,), job.lateness_s)
+
+
+def _tell(batch: Batch, desk: Desk, work: WorkDesk) -> None:
+    """Tell everybody of a batch that was applied."""
+    desk.heard(batch)
+    work.heard(batch)
 
 
 def _troubles(desks: Desks, live: bool) -> Iterator[str]:

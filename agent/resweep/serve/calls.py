@@ -15,6 +15,7 @@ from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.verdict import Flag, TunedK
 from resweep.ingest.events import read_lines
 from resweep.ingest.jsonlines import feedback_of
+from resweep.schedule.canaries import accept_system, settle
 from resweep.schedule.desk import Desk
 from resweep.serve import accepting, views
 from resweep.serve.accepting import Words
@@ -190,6 +191,7 @@ def accept(bench: Bench, raw: object, rules: InvalidationRules, now: float) -> A
     wish = accepting.acceptance(raw)
     record = accepting.accepted(wish, bench.store, now, rules, bench.desk.verdicts(now))
     details = {"context_k": record.context_k, "basis": record.basis, "because": record.because}
+    accept_system(bench.store, record, now)
     return _adopt(bench, [record], wish.by, "accept", details)
 
 
@@ -201,6 +203,7 @@ def push(bench: Bench, raw: object) -> Answer:
 
 def _adopt(bench: Bench, records: list[TunedK], by: str, action: str, details: dict[str, object]) -> Answer:
     bench.store.record_all_tuned(records)
+    settle(bench.store, bench.desk, bench.desk.now())
     subject = ", ".join(sorted({record.pipeline for record in records}))
     bench.store.record_audit(by, action, subject, details)
     changes = bench.desk.sit()

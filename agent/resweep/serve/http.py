@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from resweep.domain.errors import NewerFormatError, ResweepError, StoreError
-from resweep.serve import calls, traces, views
+from resweep.serve import calls, traces, views, working
 from resweep.serve.agent import Agent, Desks, NotLeadingError
 from resweep.serve.body import RequestError, read_body
 from resweep.serve.guard import Guard, RateLimit, refusal_object
@@ -43,6 +43,9 @@ ROUTES: Mapping[str, Mapping[str, str]] = {
     traces.PATH: {"POST": "traces"},
     "/v1/accept": {"GET": "accepted", "POST": "accept"},
     "/v1/tuned": {"GET": "accepted", "POST": "push"},
+    "/v1/work": {"GET": "work"},
+    "/v1/work/{id:str}": {"POST": "worked"},
+    "/v1/canaries": {"GET": "canaries"},
     "/v1/maintenance": {"GET": "maintenances", "POST": "maintain"},
 }
 GZIP_FROM = 1024  # bytes; smaller answers are not worth packing
@@ -185,6 +188,22 @@ class Api:
         """Announce work on a pipeline, or its end."""
         wish = await self._json(request)
         return answer(await run_in_threadpool(calls.maintain, self._desks(), wish, self.agent.clock.now()))
+
+    async def work(self, request: Request) -> Response:
+        """Lease what is to be done to a recorder that says in `offer` what it can do."""
+        desks, offer = self._desks(), request.query_params.get("offer", "")
+        return answer(await run_in_threadpool(working.lease, desks.work, offer))
+
+    async def worked(self, request: Request) -> Response:
+        """Take the answer to one piece of work."""
+        body = await self._body(request)
+        done = await run_in_threadpool(working.take, self._desks().work, request.path_params["id"], body)
+        return answer(done, HTTPStatus.OK if done["taken"] else HTTPStatus.CONFLICT)
+
+    async def canaries(self, request: Request) -> Response:
+        """Show what canaries remember and found, and which recorders can run them."""
+        desks, now = self._desks(), self.agent.clock.now()
+        return answer(await run_in_threadpool(working.canaries_object, desks.store, desks.work, now))
 
     def _desks(self) -> Desks:
         return self.agent.desks()

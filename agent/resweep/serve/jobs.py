@@ -17,6 +17,8 @@ from resweep.schedule.desk import Desk
 from resweep.schedule.due import Due, Every
 from resweep.schedule.job import Job
 from resweep.schedule.lockwatch import LockWatch
+from resweep.schedule.workdesk import WorkDesk
+from resweep.schedule.workfolder import WorkFolder
 from resweep.settings import Settings
 from resweep.store.lockfile import find_lock
 from resweep.store.sql import SqlStore
@@ -31,6 +33,8 @@ INGEST_S = 1.0
 JUDGE_S = 5.0
 WEBHOOK_S = 2.0
 LOCK_S = 60.0
+CANARIES_S = 60.0  # between two looks at what they remember; when they run is theirs to say
+WORK_S = 2.0  # between two looks into the folder of recorders without HTTP
 TIDY_S = 3600.0
 CALLS_AT_ONCE = 20  # webhook calls of one run
 NEVER_S = 10 * 365 * 86400.0  # a call that was refused for good is not made again
@@ -100,6 +104,8 @@ class Workplace:
     intake: Intake
     spool: Spool
     watch: LockWatch
+    work: WorkDesk
+    work_folder: WorkFolder
 
 
 def lock_finder(settings: Settings) -> Callable[[], Path | None]:
@@ -114,6 +120,8 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     yield Job(name="judge", timetable=Every(JUDGE_S), run=lambda run: _ignore(at.desk.sit()))
     yield Job(name="housekeeping", timetable=Every(TIDY_S), run=lambda run: _ignore(at.store.housekeep()))
     yield Job(name="lock-file", timetable=Every(LOCK_S), run=at.watch.run)
+    yield Job(name="canaries", timetable=Every(CANARIES_S), run=at.work.run)
+    yield Job(name="work", timetable=Every(WORK_S), run=at.work_folder.run)
     if outlets.webhook is not None:
         caller = Caller(at.store, outlets.webhook, clock)
         yield Job(name="webhook", timetable=Every(WEBHOOK_S), run=caller.run)

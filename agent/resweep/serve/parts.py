@@ -10,11 +10,14 @@ import resweep
 from resweep import shipped
 from resweep.detect.judge import Judge
 from resweep.detect.settings import DetectSettings
+from resweep.domain.duration import seconds
 from resweep.domain.invalidation import InvalidationRules
+from resweep.schedule.canaries import CanarySettings
 from resweep.settings import Settings
 from resweep.store.settings import StoreSettings
 
 WEBHOOK = "webhook"
+EVERY = "1h"  # between two runs of canaries
 
 
 def version() -> str:
@@ -39,6 +42,22 @@ def store_settings(settings: Settings) -> StoreSettings:
 def detect_settings(settings: Settings) -> DetectSettings:
     """Return what the layers are told."""
     return DetectSettings(**asdict(settings.detect), severities=settings.severities)
+
+
+def canary_settings(settings: Settings) -> CanarySettings:
+    """Return what canaries and probes are told. Raises UsageError for a stretch of time that is none."""
+    canary, probe = settings.canary, settings.probe
+    return CanarySettings(
+        every_s=seconds(canary.every or EVERY),
+        confirm_s=seconds(canary.confirm),
+        texts=canary.texts,
+        queries=canary.queries,
+        file=canary.file,
+        lease_s=canary.lease_s,
+        poll_s=canary.poll_s,
+        probes_per_hour=probe.per_hour,
+        probe_depth=probe.depth,
+    )
 
 
 def rules_of(settings: Settings) -> InvalidationRules:

@@ -72,14 +72,15 @@ def look(
     """Take one run's rankings (passage ids, best first) of judged cases; `k` is the depth in use."""
     judged = [id_ for id_ in sorted(rankings) if relevant.get(id_)]
     if state.k != k:  # another depth is another measure: what was known does not compare
-        state.k, state.reference, state.lost = k, {}, {}
+        state.k, state.reference, state.lost, state.last = k, {}, {}, {}
+    previous = state.last
     state.last, state.recall_at = _measured(judged, rankings, relevant, k)
     for id_, case in state.last.items():
         state.reference.setdefault(id_, case)
     if len(judged) < LEAST:
         return QualityRun(ts=ts, k=k, compared=len(judged))
     run = _compared(state, judged, ts)
-    _settle(state, run)
+    _settle(state, run, previous)
     return run
 
 
@@ -129,7 +130,7 @@ def _compared(state: QualityState, judged: Sequence[str], ts: float) -> QualityR
     )
 
 
-def _settle(state: QualityState, run: QualityRun) -> None:
+def _settle(state: QualityState, run: QualityRun, previous: Mapping[str, Case]) -> None:
     for id_, case in state.last.items():
         fell = case.recall < state.reference[id_].recall
         state.lost[id_] = state.lost.get(id_, 0) + 1 if fell else 0
@@ -139,5 +140,8 @@ def _settle(state: QualityState, run: QualityRun) -> None:
         state.since_ts = run.ts if state.since_ts is None else state.since_ts
     elif not state.gate.is_open:
         state.since_ts = None
-        state.lost_by_chance += max(0, run.lost - run.gained)
-        state.compared += run.compared
+        both = [(previous[id_].recall, case.recall) for id_, case in state.last.items() if id_ in previous]
+        state.lost_by_chance += sum(
+            before > now for before, now in both
+        )  # since the last run: a lasting loss
+        state.compared += len(both)  # is no chance
