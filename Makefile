@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test check lint types long benchmarks generate clean
+.PHONY: help setup demo test check lint types long benchmarks generate adapters clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -42,6 +42,9 @@ generate: $(READY) ## Write what is generated: docs/metrics.md, docs/alerts.md, 
 	$(BIN)/python -m resweep_exporters.metrics_page > docs/metrics.md
 	$(BIN)/python .ci/write_alerts_page.py
 	$(BIN)/python rules/dashboards/generate.py
+
+adapters: ## Make .venvs/NAME with each library that is adapted, for the tests against them
+	PYTHON="$(PYTHON)" .ci/adapter_venvs
 
 clean: ## Remove what setup and the demo made
 	rm -rf $(VENV) .venvs .demo dist build

@@ -3,7 +3,7 @@
     python benchmarks/overhead.py [--json] [--quick]
 
 A case is called in blocks, the cases taking turns; a block counts by its median call, a case by the median of
-its blocks. `added_us` is that minus the bare retriever's. Figures to hold are in docs/benchmarks.md.
+its blocks. `added_us` is that minus the bare retriever's. What they mean is in docs/recording.md.
 """
 
 from __future__ import annotations
