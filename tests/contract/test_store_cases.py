@@ -210,7 +210,7 @@ def test_nothing_a_reviewer_removed_comes_back(store: SqlStore) -> None:
 def test_weights_add_up_the_draws_of_a_question(store: SqlStore) -> None:
     """Two events at p = 0.1 and 0.5 stand for 12."""
     drawn = [candidate("One?", draw("e1")), candidate("one", draw("e2", 0.5))]
-    assert store.sync_hour(plan(), drawn) == {"uniform": 2}
+    assert store.sync_hour(plan(), drawn) == {"e1", "e2"}
     (only,) = store.case_page()
     assert (only.weight, only.seen, only.p, only.event_id) == (12.0, 2, 0.1, "e1")
 
@@ -229,7 +229,7 @@ def test_an_hour_that_falls_in_rate_gives_back_what_nobody_touched(store: SqlSto
 def test_publishing_an_hour_again_brings_its_probabilities_up_to_date(store: SqlStore) -> None:
     """Draws that stay get the p of the new plan; none is counted as new."""
     store.sync_hour(plan(), [candidate("one", draw("e1", 0.5))])
-    assert store.sync_hour(plan(counts={"uniform": 9.0}), [candidate("one", draw("e1", 0.25))]) == {}
+    assert store.sync_hour(plan(counts={"uniform": 9.0}), [candidate("one", draw("e1", 0.25))]) == set()
     assert store.case_page()[0].weight == 4.0
 
 

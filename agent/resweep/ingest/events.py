@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from resweep.domain.batch import Batch, ConfigRecord
-from resweep.domain.event import Feedback
+from resweep.domain.event import Feedback, RetrievalEvent
 from resweep.domain.fold import fold
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.window import MINUTE, Window
 from resweep.ingest.jsonlines import BadLine, EventLine, Item, LineReader
+from resweep.ingest.pool import kept
 
 BAD_SHOWN = 20
 
@@ -36,16 +37,23 @@ def read_lines(body: bytes, rules: InvalidationRules, now: float) -> Lines:
     reader = LineReader(rules)
     lines = Lines(Batch(writer=f"lines-{hashlib.sha256(body).hexdigest()[:40]}", seq=0, ts=now))
     windows: dict[tuple[str, str, int], Window] = {}
+    events: list[RetrievalEvent] = []
     for item in reader.read(body.splitlines()):
-        _take(item, lines, windows)
+        _take(item, lines, windows, events)
+    lines.batch.events = list(kept(events))
+    for event in lines.batch.events:
+        windows[event.pipeline, event.config, int(event.ts // MINUTE)].add("sampled:uniform")
     lines.batch.windows = list(windows.values())
     lines.unknown_fields = reader.unknown_fields
     return lines
 
 
-def _take(item: Item, lines: Lines, windows: dict[tuple[str, str, int], Window]) -> None:
+def _take(
+    item: Item, lines: Lines, windows: dict[tuple[str, str, int], Window], events: list[RetrievalEvent]
+) -> None:
     if isinstance(item, EventLine):
         lines.events += 1
+        events.append(item.event)
         _fold(item, windows)
     elif isinstance(item, ConfigRecord):
         lines.batch.configs.append(item)

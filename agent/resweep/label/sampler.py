@@ -43,6 +43,7 @@ class Sampler:
     def __init__(self, settings: LabelSettings | None = None, embed: Embedder | None = None) -> None:
         self.settings = settings or LabelSettings()
         self._embed = embed
+        self._novelty: dict[str, tuple[float, int, Novelty]] = {}  # by pipeline: that of the last hour
 
     def plan(
         self, pipeline: str, since: float, pool: Sequence[Pooled], known: Known, held: Plan | None = None
@@ -63,7 +64,7 @@ class Sampler:
     def _with_novel(self, plan: Plan, pool: Sequence[Pooled], counts: dict[str, float], known: Known) -> Plan:
         """Settle what is novel. How much is estimated on a subset that has nothing to do with u."""
         texts = [one for one in pool if one.query]
-        novelty = Novelty(known.questions, self._embed)
+        novelty = self._novel(plan, known)
         part = min(1.0, LOOKED_AT / max(1, len(texts)))
         looked = [one for one in texts if chance(one.id, f"{plan.seed}/novel") < part]
         if not novelty.ready or not looked:
@@ -76,6 +77,13 @@ class Sampler:
         novel = np.flatnonzero(novelty.distances([_text(one) for one in near]) >= far)
         plan = msgspec.structs.replace(plan, far=far, novel=tuple(sorted(near[int(i)].id for i in novel)))
         return counted(plan, {s: float(counts.get(s, 0)) for s in STRATA})
+
+    def _novel(self, plan: Plan, known: Known) -> Novelty:
+        since, n, novelty = self._novelty.get(plan.pipeline, (0.0, -1, None))
+        if novelty is None or (since, n) != (plan.since, len(known.questions)):
+            novelty = Novelty(known.questions, self._embed)
+            self._novelty[plan.pipeline] = (plan.since, len(known.questions), novelty)
+        return novelty
 
     def draws(self, pool: Iterable[Pooled], plan: Plan) -> list[tuple[Pooled, Draw]]:
         """Return the events that a plan draws from the hour's pool, in time order."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Integer, RowMapping, cast, delete, func, insert, select, update
 
-from resweep.domain.case import Candidate, Draw, case_id_of, side_of
+from resweep.domain.case import Candidate, Draw, Side, case_id_of, side_of
 from resweep.domain.event import Hit
 from resweep.domain.sampling import Plan, chance
 from resweep.store.names import label
@@ -78,11 +78,11 @@ class CasesPart(Part):
             _recount(connection, set(found.values()), now)
         return found
 
-    def sync_hour(self, plan: Plan, drawn: Sequence[Candidate]) -> Mapping[str, int]:
+    def sync_hour(self, plan: Plan, drawn: Sequence[Candidate]) -> frozenset[str]:
         """Publish an hour's plan, and bring the set in line with what it draws, in one transaction.
 
         What the plan draws no longer goes, unless a person has had its case in hand: then it stays and
-        stands for no traffic. Returns how many events are `new` by stratum.
+        stands for no traffic. Returns the ids of the events that are new in the set.
         """
         now, name = self._clock.now(), label(plan.pipeline)
         with self._db.write() as connection:
@@ -91,17 +91,16 @@ class CasesPart(Part):
             wanted = {one.draw.event_id: one for one in drawn if one.draw is not None}
             gone = [held[e] for e in held.keys() - wanted.keys()]
             changed = {row["case_id"] for row in held.values()}
-            fresh: dict[str, int] = {}
+            fresh: set[str] = set()
             for event_id, one in wanted.items():
                 if event_id in held:
                     _redraw(connection, one.draw)
                     continue
                 changed.add(_fold(connection, one, now))
-                stratum = one.draw.stratum if one.draw else ""
-                fresh[stratum] = fresh.get(stratum, 0) + 1
+                fresh.add(event_id)
             _withdraw(connection, gone)
             _recount(connection, changed, now)
-        return fresh
+        return frozenset(fresh)
 
     def pool_hours(self, since_ts: float) -> Sequence[PoolHour]:
         """Return the hours from a time on that have sampled events, oldest first."""
@@ -167,7 +166,7 @@ class CasesPart(Part):
 
     def questions(
         self, pipeline: str, before_ts: float | None = None
-    ) -> Sequence[tuple[str, str, str, str, str]]:
+    ) -> Sequence[tuple[str, str, str, str, Side]]:
         """Return (key, text, scope, cluster, split) of the cases with text, first asked before a time."""
         query = select(
             cases.c.question, cases.c.query, cases.c.document, cases.c.cluster, cases.c.split
