@@ -23,6 +23,7 @@ from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
 from resweep.serve.parts import canary_settings, judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
 from resweep.serve.spans import SpanTally
+from resweep.serve.watches import Watches
 from resweep.settings import Settings
 from resweep.store import open_store
 from resweep.store.lease import Lease
@@ -73,6 +74,7 @@ class Agent:
         self.started = self.clock.now()
         self.rules = rules_of(settings)
         self.spans = SpanTally()
+        self.watches = Watches()
         self._desks: Desks | None = None
         self._lease = Lease(where.store)
         self.leadership = Leadership(self._lease, begin=self._begin, end=self._end, look=self._look)
@@ -139,7 +141,7 @@ class Agent:
             return Health(live=self.leadership.alive(), ready=not told, state="standby", troubles=told)
         live = desks.runner.alive() and self.leadership.alive()
         troubles = tuple(_troubles(desks, live))
-        notes = tuple(self.spans.notes())
+        notes = (*self.watches.notes(self.clock.now()), *self.spans.notes())
         return Health(live=live, ready=not troubles, state="leader", troubles=troubles, notes=notes)
 
     def _begin(self) -> None:
@@ -156,7 +158,7 @@ class Agent:
         desk = Desk(store, judge_maker(self.settings, self.rules), self.clock)
         desk.open()
         work = WorkDesk(store, desk, canary_settings(self.settings), self.clock)
-        intake = Intake(store, lambda batch: _tell(batch, desk, work))
+        intake = Intake(store, lambda batch: self._heard(batch, desk, work))
         at_most = self.settings.limits.spool_files
         spool = Spool(self.where.spool, intake, clock=self.clock, at_most=at_most)
         outlets = Outlets.of(self.settings, self, self.clock)
@@ -179,6 +181,10 @@ class Agent:
             runner=runner,
             outlets=outlets,
         )
+
+    def _heard(self, batch: Batch, desk: Desk, work: WorkDesk) -> None:
+        self.watches.heard(batch, self.clock.now())
+        _tell(batch, desk, work)
 
     def _end(self) -> None:
         desks, self._desks = self._desks, None

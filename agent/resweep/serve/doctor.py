@@ -83,6 +83,8 @@ def _agent(settings: Settings, where: Places, url: str | None) -> Iterator[Line]
     try:
         health = client.get("/healthz/ready")
         yield Line("ok", "agent", f"{client.url} answers: {health['state']}, ready")
+        for note in health.get("notes", ()):
+            yield Line("note", "agent", note)
     except ResweepError as error:
         yield Line("fail", "agent", f"{client.url} is not ready: {error}")
     yield from _token(client, settings, where)
