@@ -203,3 +203,15 @@ def test_nothing_is_said_at_debug_level_about_texts(caplog: pytest.LogCaptureFix
             watched("tango-7351-planted")
         sink.flush()
     assert "tango-7351" not in caplog.text
+
+
+def test_a_folder_that_becomes_writable_is_found(tmp_path: Path) -> None:
+    """What waited goes there as soon as it can."""
+    blocked = tmp_path / "home"
+    blocked.write_text("")
+    sink = choose(None, {"RESWEEP_HOME": str(blocked), "HOME": str(blocked)})
+    with pytest.raises(OSError, match="no folder"):
+        sink.write(windows())
+    blocked.unlink()
+    sink.write(windows())
+    assert [file.name for file in (blocked / "spool").iterdir()] == ["w1.0000000001.w.json"]

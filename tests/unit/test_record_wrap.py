@@ -304,3 +304,52 @@ def test_what_cannot_be_watched_comes_back_as_it_is(wrong: object, caplog: pytes
     """A service starts, and the log says why nothing is recorded."""
     assert resweep.watch(wrong, sink="none") is wrong
     assert "is not watched" in caplog.text
+
+
+class Cursor:
+    """A database's cursor: an iterator with more to it."""
+
+    def __init__(self) -> None:
+        self.left = ["a", "b", "c"]
+
+    def __iter__(self) -> Cursor:
+        return self
+
+    def __next__(self) -> str:
+        if not self.left:
+            raise StopIteration
+        return self.left.pop(0)
+
+    def fetchall(self) -> list[str]:
+        taken, self.left = self.left, []
+        return taken
+
+
+class Lazy:
+    """A query that runs when it is walked through."""
+
+    ran = 0
+
+    def __iter__(self) -> Iterator[str]:
+        Lazy.ran += 1
+        return iter(["a"])
+
+    def __len__(self) -> int:
+        Lazy.ran += 1
+        return 1
+
+
+def test_a_cursor_is_handed_on_unread(sink: MemorySink) -> None:
+    """Its rows are the caller's; the call counts, and says nothing of depth."""
+    cursor = Cursor()
+    found = resweep.watch(lambda query, k: cursor, sink=sink)("q", 5)
+    assert [event.asked for event in sink.events] == [None]
+    assert found is cursor
+    assert found.fetchall() == ["a", "b", "c"]
+    assert sink.counts["short"] == 0
+
+
+def test_nothing_is_run_to_be_looked_at(sink: MemorySink) -> None:
+    """A lazy query is not run a second time for our sake."""
+    resweep.watch(lambda query: Lazy(), sink=sink)("q")
+    assert (sink.counts["retrievals"], Lazy.ran) == (1, 0)

@@ -253,9 +253,7 @@ class Folding:
         if sampled:
             self._keep(call, window, event, query, found.passages)
 
-    def _compare(
-        self, panels: Panels, call: Call, window: Window, event: RetrievalEvent, query: Any
-    ) -> None:
+    def _compare(self, panels: Panels, call: Call, window: Window, event: RetrievalEvent, query: Any) -> None:
         """Offer an answer to the panel."""
         key = key_of(query, event.filters, self._salt)
         if panels.wants(event.pipeline, event.config, window.minute, key):
@@ -277,15 +275,15 @@ class Folding:
         estimated: bool,
         stages: Staged,
     ) -> RetrievalEvent:
-        site = call.site
-        watch = site.watch
+        site, watch = call.site, call.site.watch
+        asked = None if found.opaque else site.asked_by(call.args, call.kwargs)
         total = found.total if call.total is None else call.total
         return RetrievalEvent(
             "",
             ts,
             watch.pipeline,
             watch.config,
-            site.asked_by(call.args, call.kwargs),
+            asked,
             total if stages.returned is None else min(stages.returned, total),
             hits,
             None,

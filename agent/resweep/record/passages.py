@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence, Set, ValuesView
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ _PASSAGE_KEYS = frozenset(("text", "page_content", "content", "id", "score", "di
 class Found(NamedTuple):
     """The passages of one answer: at most `HITS_MAX` of `total`. `none` tells None from an empty list.
 
+    `opaque` where the answer could not be looked into: it stands as one passage, and says nothing of depth.
     `facts` holds what the answer says of itself (`candidates`, `reranked`, `returned`, `stages`).
     """
 
@@ -38,6 +40,7 @@ class Found(NamedTuple):
     total: int
     none: bool = False
     facts: Mapping[str, object] = {}
+    opaque: bool = False
 
 
 _NOTHING = Found((), 0)
@@ -52,7 +55,7 @@ def find(result: object) -> Found:
     try:
         return _find(result)
     except Exception:  # noqa: BLE001 - a result may do anything when looked at
-        return Found((result,), 1)
+        return Found((result,), 1, opaque=True)
 
 
 def _sequence(items: Sequence[object]) -> Found:
@@ -147,7 +150,9 @@ def _object(result: Any) -> Found:
                 return find(inner)
     if hasattr(result, "tolist") and hasattr(result, "ndim"):  # an array of row numbers
         return find(result.tolist())
-    if isinstance(result, Iterable) and not hasattr(result, "page_content") and not hasattr(result, "node"):
-        items = list(islice(result, HITS_MAX))
-        return Found(items, len(result) if isinstance(result, Sized) else len(items))
+    if isinstance(result, Set | deque | ValuesView):
+        return _sequence(list(islice(result, HITS_MAX)))._replace(total=len(result))
+    # Anything else is not walked through: that might ask a database, or use an iterator up.
+    if isinstance(result, Iterable) and not (_PASSAGE_KEYS & own.keys()) and not hasattr(result, "node"):
+        return Found((result,), 1, opaque=True)
     return Found((result,), 1)

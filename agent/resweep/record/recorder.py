@@ -25,9 +25,10 @@ from resweep.record.call import Ring, let_go
 from resweep.record.exposure import OWN_CONFIGS, Totals, process_samples
 from resweep.record.folding import Folding
 from resweep.record.ids import Ids
-from resweep.record.outbox import Loss, Outbox
+from resweep.record.outbox import WARN_S, Loss, Outbox
 
 if TYPE_CHECKING:
+    from resweep.record.adapters.base import Facts
     from resweep.record.spans import Spans
     from resweep.record.watching import Watch
     from resweep.record.work import Worker
@@ -93,6 +94,7 @@ class Recorder:
         if self.running:
             self.ring.resize(_RECORDS_FIRST)
         self._calls = 0
+        self._stumbled_at = -WARN_S
         self._lock = threading.Lock()  # the thread
         self._fold_lock = threading.Lock()
         self._send_lock = threading.Lock()
@@ -238,7 +240,9 @@ class Recorder:
                 self._deliver(at_once=at_once)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user's service goes on
             self._folding.dropped["invalid"] += 1
-            _log.warning("recording stumbled over %s; going on", type(error).__name__)
+            if monotonic() - self._stumbled_at >= WARN_S:
+                self._stumbled_at = monotonic()
+                _log.warning("recording stumbled over %s; going on", type(error).__name__)
 
     def _fold(self) -> None:
         self.ids.follow_clock()
@@ -301,7 +305,7 @@ class Recorder:
     def _look_again(self) -> None:
         """Read again what live objects say of themselves: somebody may have changed their k."""
         for watch in list(self.watches):
-            facts = watch.look() if watch.look is not None and watch.on else None
+            facts = _look_at(watch)
             if facts is not None:
                 if facts.asked is not None:
                     watch.asked = facts.asked
@@ -402,6 +406,17 @@ class Recorder:
                 states["called" if watch.called else "uncalled"] += 1
                 states.update(f"no_{name}" for name in watch.missing())
         return states
+
+
+def _look_at(watch: Watch) -> Facts | None:
+    if watch.look is None or not watch.on:
+        return None
+    try:
+        return watch.look()
+    except Exception as error:  # noqa: BLE001 - an object may do anything when looked at
+        _log.debug("%s could not be looked at again: %s", watch.name, type(error).__name__)
+        watch.look = None
+        return None
 
 
 def _spool_losses(sink: object) -> list[Loss]:

@@ -26,11 +26,20 @@ class NullSink:
 
 
 class NowhereSink:
-    """Stands in where no spool folder can be written; every batch is refused, so that it is counted."""
+    """Stands in while no spool folder can be written: refuses each batch until there is one."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+        self._found: SpoolSink | None = None
 
     def write(self, batch: Batch) -> None:
-        """Raise OSError, always."""
-        raise OSError("no folder for the spool can be written")
+        """Put the batch into a folder that has become writable; raises OSError where there is none."""
+        if self._found is None:
+            folder = spool_folder(self._environ)
+            if folder is None:
+                raise OSError("no folder for the spool can be written")
+            self._found = SpoolSink(folder, _spool_bytes(self._environ))
+        self._found.write(batch)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -72,7 +81,7 @@ def _by_name(name: str, environ: Mapping[str, str], token: str | None) -> Sink:
 
 def _default_spool(environ: Mapping[str, str]) -> Sink:
     folder = spool_folder(environ)
-    return NowhereSink() if folder is None else SpoolSink(folder, _spool_bytes(environ))
+    return NowhereSink(environ) if folder is None else SpoolSink(folder, _spool_bytes(environ))
 
 
 def tried(environ: Mapping[str, str] = os.environ) -> str:

@@ -82,6 +82,11 @@ class Spans:
         if self._sender is not None:
             self._sender.force_flush(int(timeout * 1000))
 
+    def leave(self, timeout: float) -> None:
+        """Hand over what waits because the process ends; what is left after `timeout` seconds is counted."""
+        if self._sender is not None:
+            self._sender.leave(timeout)
+
     def after_fork(self) -> None:
         """Begin anew in a forked child: what waits is the parent's."""
         if self._sender is not None:
@@ -145,6 +150,8 @@ class _Sender(SpanProcessor):
         self._idle = threading.Event()
         self._idle.set()
         self._thread: threading.Thread | None = None
+        self._counting = threading.Lock()
+        self._under_way = 0
 
     def on_end(self, span: ReadableSpan) -> None:
         """Take a finished span, or count it where there is no room."""
@@ -166,8 +173,15 @@ class _Sender(SpanProcessor):
 
     def shutdown(self) -> None:
         """Hand over what waits; what is left then is counted."""
-        if not self.force_flush(int(EXIT_S * 1000)):
-            self.undelivered += len(self._queue)
+        self.leave(EXIT_S)
+
+    def leave(self, timeout: float) -> None:
+        """Hand over what waits, within `timeout` seconds; count what is left, also what is under way."""
+        if self.force_flush(int(timeout * 1000)):
+            return
+        with self._counting:
+            self.undelivered += len(self._queue) + self._under_way
+            self._under_way = 0
             self._queue.clear()
 
     def _run(self) -> None:
@@ -178,7 +192,9 @@ class _Sender(SpanProcessor):
             self._wake.wait(1.0)
             self._wake.clear()
             while self._queue:
-                batch = [self._queue.popleft() for _ in range(min(BATCH_MAX, len(self._queue)))]
+                with self._counting:
+                    batch = [self._queue.popleft() for _ in range(min(BATCH_MAX, len(self._queue)))]
+                    self._under_way = len(batch)
                 self._send(exporter, batch)
             self._idle.set()
 
@@ -189,9 +205,11 @@ class _Sender(SpanProcessor):
         except Exception as error:  # noqa: BLE001 - a client may raise anything; the service goes on
             _log.debug("spans: %s", type(error).__name__)
             taken = False
+        with self._counting:
+            lost, self._under_way = (0 if taken else self._under_way), 0  # 0 where it was given up meanwhile
+            self.undelivered += lost
         if taken:
             return
-        self.undelivered += len(batch)
         if monotonic() - self._warned_at >= WARN_S:
             self._warned_at = monotonic()
             _log.warning("spans: the collector took none; %d were given up so far", self.undelivered)

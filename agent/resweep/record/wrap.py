@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from typing import Any
 
 from resweep.record.attributes import class_attribute
@@ -148,9 +148,9 @@ def _returned(call: Call, result: Any) -> Any:
         if isinstance(result, types.CoroutineType):
             call.active = False
             return _awaited(result, call)
-        if isinstance(result, Iterator) and not hasattr(result, "page_content"):
+        if isinstance(result, Iterator) and _is_bare(type(result)):
             return IteratorTap(result, Stream(call))
-        if isinstance(result, AsyncIterator):
+        if isinstance(result, AsyncIterator) and _is_bare(type(result)):
             return AsyncIteratorTap(result, Stream(call))
         if hasattr(result, "add_done_callback") and hasattr(result, "result"):
             return _when_done(result, call)
@@ -159,6 +159,18 @@ def _returned(call: Call, result: Any) -> Any:
         return result
     finish(call, result)
     return result
+
+
+@functools.lru_cache(maxsize=512)
+def _is_bare(kind: Hashable) -> bool:
+    """Whether objects of a type are iterators and nothing else.
+
+    A cursor or a file is more than that: it is handed on as it is, unread.
+    """
+    return all(name.startswith("_") or name in _OF_ITERATORS for name in dir(kind))
+
+
+_OF_ITERATORS = ("close", "send", "throw", "aclose", "asend", "athrow", "aiter", "next")
 
 
 async def _awaited(result: Awaitable[Any], call: Call) -> Any:
