@@ -148,6 +148,8 @@ class Levels:
         log_m, best = self._fold(evidence, duration)
         self.log_m = log_m
         day = int(recent[-1].ts // DAY)
+        if day not in self.peaks:
+            self.peaks = {d: peak for d, peak in self.peaks.items() if d > day - 28}
         self.peaks[day] = max(self.peaks.get(day, -99.0), log_m)
         if log_m < 0:
             return None
