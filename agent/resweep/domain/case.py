@@ -106,7 +106,8 @@ class CaseLine(msgspec.Struct, kw_only=True):
     """A case as `resweep.case/1` says it.
 
     `inclusion_probability` is that of the first sampled event, `weight` the number of traffic events the case
-    stands for, `events` every sampled event that was folded into it.
+    stands for, `events` every sampled event that was folded into it. `links` are where an answer is said to
+    stand, by whoever brought the case.
     """
 
     case_id: str
@@ -132,6 +133,7 @@ class CaseLine(msgspec.Struct, kw_only=True):
     seen: int = 1
     first_ts: float | None = None
     last_ts: float | None = None
+    links: list[str] = []
     events: list[Draw] = []
 
 
@@ -229,6 +231,7 @@ class CaseView(msgspec.Struct, frozen=True, kw_only=True):
     reference_answer: str | None = None
     notes: str | None = None
     slices: Mapping[str, str] = {}
+    links: tuple[str, ...] = ()
     corpus_revision: str | None = None
 
 

@@ -49,6 +49,7 @@ class CaseDocument(msgspec.Struct, kw_only=True, omit_defaults=True):
     slices: dict[str, str] = {}
     corpus_revision: str | None = None
     scope: str = ""
+    links: list[str] = []
     own_weight: float = 0.0
 
 

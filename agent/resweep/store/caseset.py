@@ -200,6 +200,7 @@ def _line(row: RowMapping, graded: list[Judgment], drawn: list[Draw]) -> CaseLin
         reference_answer=document.reference_answer,
         notes=document.notes,
         slices=document.slices,
+        links=document.links,
         provenance=row["origin"],
         event_id=row["event_id"],
         config=row["config"],
@@ -251,6 +252,7 @@ class _Import:
             reference_answer=line.reference_answer,
             notes=line.notes,
             slices=line.slices,
+            links=line.links,
             corpus_revision=line.corpus_revision,
             own_weight=own if abs(own) > 1e-9 else 0.0,
         )

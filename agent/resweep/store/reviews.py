@@ -234,6 +234,7 @@ class ReviewsPart(Part):
             reference_answer=document.reference_answer if sees_all else None,
             notes=document.notes if sees_all else None,
             slices=document.slices,
+            links=tuple(document.links),
             corpus_revision=document.corpus_revision,
         )
 
