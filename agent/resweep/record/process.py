@@ -18,7 +18,7 @@ from typing import Any
 
 from resweep.record.recorder import Recorder
 
-EXIT_S = 2.0
+EXIT_S = 1.5  # the interpreter itself takes some time to end: two seconds in all
 
 # A reload of this module must find the recorders and hooks of before: a second set would count twice.
 _kept: dict[str, Any] = globals().get("_kept") or {"recorders": {}, "hooked": False, "finalized": 0}

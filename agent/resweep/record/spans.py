@@ -78,12 +78,7 @@ class Spans:
         span.end(began + int((event.latency_s or 0.0) * 1e9))
 
     def flush(self, timeout: float) -> None:
-        """Hand over what waits, within `timeout` seconds."""
-        if self._sender is not None:
-            self._sender.force_flush(int(timeout * 1000))
-
-    def leave(self, timeout: float) -> None:
-        """Hand over what waits because the process ends; what is left after `timeout` seconds is counted."""
+        """Hand over what waits; what is left after `timeout` seconds is given up and counted."""
         if self._sender is not None:
             self._sender.leave(timeout)
 
@@ -152,14 +147,16 @@ class _Sender(SpanProcessor):
         self._thread: threading.Thread | None = None
         self._counting = threading.Lock()
         self._under_way = 0
+        self._left = False  # too late for more
 
     def on_end(self, span: ReadableSpan) -> None:
         """Take a finished span, or count it where there is no room."""
-        if len(self._queue) >= QUEUE_MAX:
-            self.undelivered += 1
-            return
-        self._queue.append(span)
-        self._idle.clear()
+        with self._counting:
+            if self._left or len(self._queue) >= QUEUE_MAX:
+                self.undelivered += 1
+                return
+            self._queue.append(span)
+            self._idle.clear()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="resweep-spans", daemon=True)
             self._thread.start()
@@ -177,9 +174,9 @@ class _Sender(SpanProcessor):
 
     def leave(self, timeout: float) -> None:
         """Hand over what waits, within `timeout` seconds; count what is left, also what is under way."""
-        if self.force_flush(int(timeout * 1000)):
-            return
+        self.force_flush(int(timeout * 1000))
         with self._counting:
+            self._left = True
             self.undelivered += len(self._queue) + self._under_way
             self._under_way = 0
             self._queue.clear()
@@ -196,7 +193,9 @@ class _Sender(SpanProcessor):
                     batch = [self._queue.popleft() for _ in range(min(BATCH_MAX, len(self._queue)))]
                     self._under_way = len(batch)
                 self._send(exporter, batch)
-            self._idle.set()
+            with self._counting:
+                if not self._queue:
+                    self._idle.set()
 
     def _send(self, exporter: Any, batch: list[ReadableSpan]) -> None:
         try:
