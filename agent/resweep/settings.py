@@ -247,6 +247,9 @@ class CanarySection:
         "where somebody judged them.",
         path=True,
     )
+    per_second: float = _setting(
+        5.0, "Calls a second that a recorder makes for canaries and probes, at most.", low=0.01
+    )
     poll_s: float = _setting(10.0, "Seconds after which recorders ask for work again.", low=0.1)
     lease_s: float = _setting(
         300.0, "Seconds that a recorder may take for one piece of work before another gets it.", low=1
@@ -259,6 +262,35 @@ class ProbeSection:
 
     per_hour: float = _setting(20.0, "Probes of one pipeline in an hour, at most; 0: none.", low=0)
     depth: int = _setting(40, "Passages that a probe asks for.", low=2, high=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSection:
+    """Who may see and do what on the pages. `agent.token` makes an admin."""
+
+    viewer_token: str | None = _setting(
+        None, "Token that lets somebody look at pipelines and flags. Keep it in the environment."
+    )
+    reviewer_token: str | None = _setting(
+        None,
+        "Token that lets somebody judge cases and acknowledge flags, too; questions of users are shown from "
+        "here on. Keep it in the environment.",
+    )
+    session_hours: float = _setting(12.0, "Hours after which a person signs in anew.", low=0.1, high=720)
+    proxy_user_header: str | None = _setting(
+        None, "Header in which a reverse proxy that signs people in names them, as `X-Forwarded-User`."
+    )
+    proxy_role_header: str | None = _setting(
+        None, "Header in which it says their role: `viewer`, `reviewer` or `admin`."
+    )
+    proxy_role: Literal["none", "viewer", "reviewer", "admin"] = _setting(
+        "viewer", "Role of those whose role it does not say; `none` lets them not in."
+    )
+    proxy_addresses: str = _setting(
+        "127.0.0.1,::1",
+        "Addresses or networks, with commas between, from which those headers are believed. The proxy must "
+        "remove what its clients send under the same names.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +308,7 @@ class Settings:
     canary: CanarySection = field(default_factory=CanarySection)
     probe: ProbeSection = field(default_factory=ProbeSection)
     sweep: SweepSection = field(default_factory=SweepSection)
+    web: WebSection = field(default_factory=WebSection)
     severities: Mapping[Reason, Severity] = field(default_factory=dict)
 
 
@@ -306,7 +339,7 @@ class Known:
     @property
     def secret(self) -> bool:
         """Whether its value must never be shown."""
-        return self.name in ("token", "secret", "salt")
+        return self.name.rpartition("_")[2] in ("token", "secret", "salt")
 
 
 def known() -> Iterator[Known]:

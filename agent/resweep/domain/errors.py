@@ -12,7 +12,8 @@
     │   ├── StoreReadOnlyError              the file, its folder or the disk is read-only
     │   └── StoreBusyError                  locked for longer than the busy timeout
     ├── AddressInUseError          exit 4   the port to listen on is taken
-    └── LeaseHeldError             exit 5   another agent leads on this store
+    ├── LeaseHeldError             exit 5   another agent leads on this store
+    └── BudgetSpentError           exit 6   what the work may cost is spent
 
 A message says three things: what was expected, what came, what to do.
 The recording path raises none of these into the user's code: it counts and warns once.
@@ -86,3 +87,9 @@ class LeaseHeldError(ResweepError):
     """Another agent leads on this store, and `--standby` was not given."""
 
     exit_code = 5
+
+
+class BudgetSpentError(ResweepError):
+    """What the work may cost is spent, or cannot suffice; what was paid for is kept."""
+
+    exit_code = 6

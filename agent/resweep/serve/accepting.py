@@ -181,7 +181,10 @@ def _candidates(wish: Acceptance, record: ConfigRecord) -> int | None:
         if not 1 <= wish.candidate_k <= K_MAX:
             raise UsageError(f"candidate_k: expected 1 to {K_MAX}; got {wish.candidate_k}")
         return wish.candidate_k
-    return depths(record.document)[1]
+    declared, candidate_k = depths(record.document)
+    if wish.swept and candidate_k and wish.context_k and candidate_k in (declared, *range(wish.context_k)):
+        return None  # the context depth by another name, or too small for the new one
+    return candidate_k
 
 
 def _epoch(

@@ -61,6 +61,8 @@ def _tuned(record: TunedK) -> dict[str, object]:
         "candidate_k": record.candidate_k,
         "epoch": record.epoch,
         "best_set": list(record.best_set),
+        "objective": record.objective,
+        "report": record.report,
         "tuned_at": record.tuned_at,
         "tuned_by": record.tuned_by,
         "because": record.because,

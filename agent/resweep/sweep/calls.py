@@ -9,15 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from resweep.domain.errors import InputError, ResweepError
+from resweep.domain.errors import BudgetSpentError, InputError, ResweepError
 from resweep.sweep.cache import Cache
 
 HOPELESS = 5  # first answers that are all failures end the work
 FAILED_SHARE = 0.05  # of all answers; with more than this no mean is worth printing
-
-
-class BudgetSpentError(ResweepError):
-    """What the work may cost is spent; what was answered is kept."""
 
 
 class CallFailedError(ResweepError):
@@ -121,6 +117,7 @@ class Calls:
     progress: Progress = field(default_factory=Progress)
     errors: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
+    _fruitless: int = 0  # failures before the first success of a run; -1 once there was one
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, asks: Sequence[Ask]) -> dict[str, bytes]:
@@ -156,7 +153,7 @@ class Calls:
         for ask in waiting:
             todo.put(ask)
         came: queue.SimpleQueue[tuple[Ask, bytes | None, BaseException | None]] = queue.SimpleQueue()
-        stop = threading.Event()
+        stop, self._fruitless = threading.Event(), 0
         workers = [
             threading.Thread(target=self._work, args=(todo, came, stop), daemon=True)
             for _ in range(min(self.policy.concurrency, len(waiting)))
@@ -194,10 +191,15 @@ class Calls:
                 except queue.Empty:
                     return
                 try:
-                    came.put((ask, self._answer(ask, caller, stop), None))
+                    value = self._answer(ask, caller, stop)
                 except BaseException as error:  # noqa: BLE001 - raised where `run` waits
                     came.put((ask, None, error))
                     return
+                with self._lock:
+                    came.put((ask, value, None))
+                    self._fruitless = self._fruitless + 1 if value is None and self._fruitless >= 0 else -1
+                    if self._fruitless >= HOPELESS:
+                        stop.set()
         finally:
             caller.close()
 
@@ -239,8 +241,8 @@ class Calls:
 
     def _spent(self) -> BudgetSpentError:
         return BudgetSpentError(
-            f"expected to need at most {self.policy.max_calls} calls; they are spent, {self.progress.done} of "
-            f"{self.progress.total} answers are kept: raise the budget and run again to go on"
+            f"expected to need at most {self.policy.max_calls} calls; they are spent, {self.progress.done} "
+            f"of {self.progress.total} answers are kept: raise the budget and run again to go on"
         )
 
     def _check(self, asked: Collection[str]) -> None:

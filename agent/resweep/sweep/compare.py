@@ -8,21 +8,39 @@ from typing import NamedTuple
 import numpy as np
 
 from resweep.domain.errors import UsageError
-from resweep.domain.measures import MEASURES
+from resweep.domain.measures import MEASURES, RELEVANT_GRADE
 from resweep.domain.resample import Comparison, compare
 from resweep.sweep.evidence import Cell, Evidence, gather
 from resweep.sweep.lists import Case, Lists, RankedList
+from resweep.sweep.matching import Matched
 from resweep.sweep.settings import SweepSettings
+
+SHOWN_CASES = 50  # lost cases whose passages are told in full
+EXCERPT = 300  # characters of a passage
+
+
+class Passage(NamedTuple):
+    """A passage as a reader wants it: `grade` None if nobody judged it, `text` its first 300 characters."""
+
+    id: str
+    grade: float | None
+    source: str | None
+    text: str | None
 
 
 class CaseChange(NamedTuple):
-    """One case whose value changed; `passages` are the ids it gets after the change, in rank order."""
+    """One case whose value changed; `passages` are the ids it gets after the change, in rank order.
+
+    `shown` tells them in full for the worst 50, `wanted` the relevant ids that are not among them.
+    """
 
     case_id: str
     query: str | None
     before: float
     after: float
     passages: tuple[str, ...]
+    wanted: tuple[str, ...] = ()
+    shown: tuple[Passage, ...] = ()
 
 
 class Compared(NamedTuple):
@@ -74,11 +92,30 @@ def _compared(
         seed=settings.seed,
     )
 
-    def change(place: int) -> CaseChange:
+    def change(order: int, place: int) -> CaseChange:
         row = int(seen[place])
-        case = evidence.cases[row]
-        ranked = evidence.run(cell).lists[row] or RankedList(())
+        case, run = evidence.cases[row], evidence.run(cell)
+        ranked, matched = run.lists[row] or RankedList(()), run.matched[row]
         passages = tuple(ranked.ids[: cell.context_k])
-        return CaseChange(case.case_id, case.query, float(old[row]), float(new[row]), passages)
+        got = set(matched.ranking[: cell.context_k])
+        wanted = tuple(p for p, g in matched.judgments.items() if g >= RELEVANT_GRADE and p not in got)
+        shown = _shown(ranked, matched, cell.context_k) if order < SHOWN_CASES else ()
+        return CaseChange(case.case_id, case.query, float(old[row]), float(new[row]), passages, wanted, shown)
 
-    return Compared(measure, result, tuple(map(change, result.lost)), tuple(map(change, result.gained)))
+    lost, gained = (
+        tuple(change(order, int(place)) for order, place in enumerate(places))
+        for places in (result.lost, result.gained)
+    )
+    return Compared(measure, result, lost, gained)
+
+
+def _shown(ranked: RankedList, matched: Matched, k: int) -> tuple[Passage, ...]:
+    return tuple(
+        Passage(
+            passage,
+            matched.judgments.get(matched.ranking[at]),
+            ranked.sources[at] if at < len(ranked.sources) else None,
+            (ranked.texts[at] or "")[:EXCERPT] or None if at < len(ranked.texts) else None,
+        )
+        for at, passage in enumerate(ranked.ids[:k])
+    )

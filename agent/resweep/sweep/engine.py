@@ -15,6 +15,7 @@ from resweep.sweep.costs import cell_cost
 from resweep.sweep.diagnose import diagnose
 from resweep.sweep.evidence import Cell, Evidence, Extra, gather
 from resweep.sweep.findings.picture import Picture
+from resweep.sweep.labelled import labelled_set
 from resweep.sweep.lists import Case, Lists, split_cases
 from resweep.sweep.report import Report, build_report
 from resweep.sweep.settings import SweepSettings
@@ -92,6 +93,8 @@ def sweep_lists(
         pipeline=pipeline,
         basis_hash=basis_hash,
         notes=notes,
+        grid=grid,
+        labelled_set=labelled_set(cases),
     )
     return Sweep(report=report, choice=choice, tune=tune, holdout=holdout)
 

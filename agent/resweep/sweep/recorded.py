@@ -73,9 +73,28 @@ def run_sweep(
 ) -> Sweep:
     """Return the sweep with its evidence; arguments and errors as in `sweep_recorded`."""
     source = source or Source()
+    cases, left_out = load_cases(Path(qrels), source.beir_split)
+    notes = [f"line {line.line} of {qrels} takes no part: {line.reason}" for line in left_out]
+    return sweep_cases(
+        run, cases, k, settings, source=source, first_stage=first_stage, basis_hash=basis_hash, notes=notes
+    )
+
+
+def sweep_cases(
+    run: Path | str | Mapping[int, Path | str],
+    cases: Sequence[Case],
+    k: Sequence[int] = DEFAULT_DEPTHS,
+    settings: SweepSettings | None = None,
+    *,
+    source: Source | None = None,
+    first_stage: Path | str | None = None,
+    basis_hash: str | None = None,
+    notes: Sequence[str] = (),
+) -> Sweep:
+    """Return the sweep of recorded lists over cases that were read already; else as `run_sweep`."""
+    source = source or Source()
     grid = isinstance(run, Mapping)
     paths = {depth: Path(path) for depth, path in run.items()} if isinstance(run, Mapping) else {0: Path(run)}
-    cases, left_out = load_cases(Path(qrels), source.beir_split)
     lists = {depth: load_lists(path, cases, source) for depth, path in paths.items()}
     everyone = [*cases, *_unjudged(cases, lists.values())]
     _check_shared(cases, lists.values())
@@ -89,7 +108,7 @@ def run_sweep(
         first_stage=None if first_stage is None else load_lists(Path(first_stage), cases, source),
         pipeline=source.pipeline,
         basis_hash=basis_hash,
-        notes=[f"line {line.line} of {qrels} takes no part: {line.reason}" for line in left_out],
+        notes=notes,
     )
 
 

@@ -5,6 +5,7 @@ Numbers are as measured; rounding is for whoever prints them. What was not obser
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -34,7 +35,8 @@ class Report:
 
     `points` has a cell each, measured or not; `best_set` the context depths not shown worse than the best
     by more than `margin`, `best_cells` the same as [candidate_k, context_k]. `chosen` has null depths where
-    nothing meets the constraints, and says why. `regressions` are the cases that lose by the choice against
+    nothing meets the constraints, and says why. `report_id` is a digest of all the rest, `made_at` (unix s)
+    left aside; `measured` says what was swept. `regressions` are the cases that lose by the choice against
     `comparison.against`, worst first.
     """
 
@@ -67,10 +69,22 @@ class Report:
     definitions: Mapping[str, str]
     methods: Json
     notes: Sequence[str] = field(default=())
+    labelled_set: Json = field(default_factory=dict)
+    report_id: str | None = None
+    made_at: float | None = None
+    measured: Json = field(default_factory=dict)
 
     def as_dict(self) -> Json:
         """Return the report as JSON has it."""
         return {"schema": REPORT_SCHEMA} | {name: _plain(value) for name, value in asdict(self).items()}
+
+    def stamped(self, measured: Mapping[str, Any], made_at: float | None = None) -> Report:
+        """Return the report with what was swept, when, and its id."""
+        from dataclasses import replace
+
+        told = replace(self, measured=dict(measured), report_id=None, made_at=None)
+        digest = hashlib.sha256(told.to_json().encode()).hexdigest()
+        return replace(told, report_id=digest[:12], made_at=made_at)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the report as strict JSON: no NaN, no infinity."""
@@ -100,6 +114,8 @@ def build_report(
     pipeline: str | None = None,
     basis_hash: str | None = None,
     notes: Sequence[str] = (),
+    grid: bool = False,
+    labelled_set: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return the report of what was measured and chosen."""
     roll, chosen = tune.roll, choice.chosen
@@ -135,7 +151,8 @@ def build_report(
         rules=[_view(view) for view in rules],
         fixed_tokens=[_view(view) for view in fixed_tokens],
         definitions={name: text for name, text in DEFINITIONS.items() if name in tune.values},
-        methods=_methods(choice, settings),
+        methods=_methods(choice, settings, grid=grid),
+        labelled_set=dict(labelled_set or {}),
         notes=notes,
     )
 
@@ -162,7 +179,12 @@ def _point(evidence: Evidence, cell: Cell, settings: SweepSettings) -> Json:
 def _regressions(compared: Compared | None) -> list[Json]:
     if compared is None:
         return []
-    return [{"measure": compared.measure} | change._asdict() for change in compared.lost]
+    return [
+        {"measure": compared.measure}
+        | change._asdict()
+        | {"shown": [passage._asdict() for passage in change.shown]}
+        for change in compared.lost
+    ]
 
 
 def _change(change: Comparison) -> Json:
@@ -252,7 +274,7 @@ def _view(view: View) -> Json:
     }
 
 
-def _methods(choice: Choice, settings: SweepSettings) -> Json:
+def _methods(choice: Choice, settings: SweepSettings, *, grid: bool) -> Json:
     return {
         "best_set": "max-T over paired differences, bootstrap over cases",
         "means": "weighted ratio estimates (Hajek), Wilson intervals at the design-adjusted sample size",
@@ -261,4 +283,5 @@ def _methods(choice: Choice, settings: SweepSettings) -> Json:
         "seed": settings.seed,
         "standard": settings.standard,
         "cells_compared": len(choice.cells),
+        "grid": grid,
     }

@@ -15,17 +15,17 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from resweep.domain.errors import InputError, UsageError
+from resweep.domain.errors import BudgetSpentError, InputError, UsageError
 from resweep.domain.measures import check_depths
 from resweep.sweep.cache import Cache, key_of
-from resweep.sweep.calls import Ask, BudgetSpentError, Calls, Policy, Watcher
+from resweep.sweep.calls import Ask, Calls, Policy, Watcher
 from resweep.sweep.engine import Sweep, sweep_lists
 from resweep.sweep.evidence import Cell
 from resweep.sweep.lists import Case, Lists, RankedList
 from resweep.sweep.settings import Latency, SweepSettings
 
 SAMPLE = 20  # cases on which it is checked that lists are beginnings of one another
-LATENCY_LEAST = 20  # calls at a depth before its latency is told
+P50_LEAST, P95_LEAST = 20, 100  # calls at a depth before these are told of it
 _SCHEMA = "resweep.answers/1"
 
 
@@ -228,9 +228,10 @@ class _Row:
         return call
 
     def _time(self, k: int, seconds: Sequence[float]) -> None:
-        if len(seconds) >= LATENCY_LEAST and self.target.takes_depth:
+        if len(seconds) >= P50_LEAST and self.target.takes_depth:
             p50, p95 = np.quantile(np.array(seconds), (0.5, 0.95)).tolist()
-            self.into.latency[Cell(self.candidate_k or self.ks[-1], k)] = Latency(p50, p95)
+            told = Latency(p50, p95 if len(seconds) >= P95_LEAST else None)
+            self.into.latency[Cell(self.candidate_k or self.ks[-1], k)] = told
 
 
 def _as_answer(ranked: RankedList, seconds: float) -> _Answer:

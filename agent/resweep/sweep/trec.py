@@ -132,17 +132,26 @@ def read_beir(folder: Path, split: str = "test") -> list[Case]:
         raise InputError(
             f"expected judgments at {table}, got {', '.join(found) or 'none'}; name the split to use"
         )
-    return cases_of_qrels(read_qrels(table), _read_queries(folder / "queries.jsonl"))
+    texts = folder / "queries.jsonl"
+    return cases_of_qrels(read_qrels(table), read_queries(texts) if texts.is_file() else None)
 
 
-def _read_queries(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    texts = {}
-    for line in lines(path):
-        try:
-            row = json.loads(line.text)
-            texts[str(row["_id"])] = str(row["text"])
-        except (ValueError, KeyError, TypeError):
-            raise _wrong(path, line, '{"_id", "text"}', line.text.strip()) from None
-    return texts
+def read_queries(path: Path) -> dict[str, str]:
+    """Return the text of each query: JSON lines with `_id` and `text`, or `id<TAB>text`.
+
+    Raises InputError with file and line.
+    """
+    return dict(_query(path, line) for line in lines(path))
+
+
+def _query(path: Path, line: Line) -> tuple[str, str]:
+    if not line.text.lstrip().startswith("{"):
+        query, tab, text = line.text.strip().partition("\t")
+        if not tab:
+            raise _wrong(path, line, '{"_id", "text"} or `id<TAB>text`', line.text.strip())
+        return query, text.strip()
+    try:
+        row = json.loads(line.text)
+        return _field(row, ("_id", *_QUERY_FIELDS)), _field(row, ("text", "query"))
+    except (ValueError, KeyError, TypeError, StopIteration):
+        raise _wrong(path, line, '{"_id", "text"}', line.text.strip()) from None

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from resweep.domain.errors import InputError, UsageError
+from resweep.domain.errors import BudgetSpentError, InputError, UsageError
 from resweep.serve.live import Live
 from resweep.sweep.cache import Cache
-from resweep.sweep.calls import BudgetSpentError, CallFailedError, Policy, Progress
+from resweep.sweep.calls import CallFailedError, Policy, Progress
 from resweep.sweep.engine import Sweep
 from resweep.sweep.evidence import Cell
 from resweep.sweep.lists import Case

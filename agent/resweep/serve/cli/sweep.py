@@ -2,62 +2,363 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from resweep.domain.errors import UsageError
 from resweep.serve.cli import frame
+from resweep.serve.cli.tuned import Lock, lock_path
 
 if TYPE_CHECKING:
     from resweep.domain.event import RetrievalEvent
     from resweep.domain.invalidation import InvalidationRules
+    from resweep.serve.sweeping import Choosing, Identity
+    from resweep.settings import Settings, SweepSection
+    from resweep.sweep.cache import Cache
+    from resweep.sweep.calls import Watcher
+    from resweep.sweep.engine import Sweep
+    from resweep.sweep.lists import Case
 
+SWEEP_EXITS = {6: "the budget is spent or cannot suffice; what was answered is kept"}
 RunFile = Annotated[
-    Path, typer.Option("--run", metavar="RUN", help="Ranked lists: a TREC run or resweep.event/1.")
+    Path | None, typer.Option("--run", metavar="RUN", help="Ranked lists: a TREC run or resweep.event/1.")
 ]
-Qrels = Annotated[
-    Path, typer.Option("--qrels", metavar="QRELS", help="Judgments: TREC qrels, BEIR folder or cases.")
+Cases = Annotated[
+    Path | None,
+    typer.Option("--cases", "--qrels", metavar="CASES", help="Judgments: TREC qrels, BEIR folder or cases."),
+]
+Queries = Annotated[
+    Path | None,
+    typer.Option("--queries", metavar="FILE", help="Texts of the queries, where the judgments hold none."),
 ]
 Depths = Annotated[str | None, typer.Option("--k", metavar="3,5,8", help="Depths; 1-10,20 is a range.")]
+Candidates = Annotated[
+    str | None,
+    typer.Option("--candidate-k", metavar="10,50", help="Rerank depths: a grid with the depths of --k."),
+]
 Objective = Annotated[str, typer.Option(metavar="NAME", help="The measure that decides.")]
 Margin = Annotated[
     float | None, typer.Option(metavar="X", help="Depths less than this below the best count as equal.")
 ]
-Name = Annotated[str | None, typer.Option("--pipeline", metavar="NAME", help="Events of this pipeline only.")]
+Constraint = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="What a depth must meet: 'recall >= 0.75'.")
+]
+Name = Annotated[str | None, typer.Option("--pipeline", metavar="NAME", help="The same as PIPELINE.")]
+Smoke = Annotated[
+    int | None,
+    typer.Option("--smoke", metavar="N", help="About N cases that stand for all, the same each time."),
+]
+Retriever = Annotated[
+    str | None, typer.Option("--retriever", metavar="MODULE:OBJECT", help="A live retriever to ask.")
+]
 SHOWN = ("recall", "all_evidence", "precision", "ndcg")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    frame.command(app, "sweep", example="resweep sweep --run bm25.run --qrels test.qrels --k 3,5,8")(sweep)
+    example = "resweep sweep support-bot --retriever app.rag:retriever --cases cases.jsonl"
+    frame.command(app, "sweep", example=example, exits=SWEEP_EXITS)(sweep)
 
 
 def sweep(
-    run: RunFile,
-    qrels: Qrels,
+    pipeline: Annotated[
+        str | None, typer.Argument(metavar="[PIPELINE]", help="The pipeline's name; of events, those of it.")
+    ] = None,
+    retriever: Retriever = None,
+    run: RunFile = None,
+    cases: Cases = None,
+    queries: Queries = None,
     k: Depths = None,
+    candidate_k: Candidates = None,
     objective: Objective = "ndcg",
     margin: Margin = None,
-    pipeline: Name = None,
+    constraint: Constraint = None,
+    baseline: Annotated[
+        int | None, typer.Option(metavar="K", help="Compare the choice with this depth, case by case.")
+    ] = None,
+    critical: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Always show this slice; may be repeated.")
+    ] = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="An adaptive rule beside the fixed depths: 'min_score(0.4)'."),
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option(metavar="USD", help="Price of a million prompt tokens.")
+    ] = None,
+    passage_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens of a passage where they are not known.")
+    ] = None,
+    first_stage: Annotated[
+        str | None, typer.Option(metavar="MODULE:OBJECT", help="What retrieves before the reranker.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File with `pipeline` and `config`: what the depth is valid for."),
+    ] = None,
+    revision: Annotated[
+        str, typer.Option(metavar="TEXT", help="Revision of the corpus: another one is asked anew.")
+    ] = "",
+    smoke: Smoke = None,
+    look: Annotated[
+        int, typer.Option(metavar="N", help="Which look at the holdout this is; three are allowed.")
+    ] = 1,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the resamples.")] = None,
+    max_calls: Annotated[int | None, typer.Option(metavar="N", help="Calls that the sweep may make.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask anew, whatever was answered before.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep report and ranked lists in a folder.")
+    ] = None,
+    write_lock: Annotated[
+        bool, typer.Option("--write-lock", help="Write the chosen depth into resweep.lock.")
+    ] = False,
+    lock: Lock = None,
+    name: Name = None,
     settings: frame.SettingsFile = None,
     as_json: frame.Json = False,
 ) -> None:
-    """Sweep recorded ranked lists: no live system, no model, no cost."""
+    """Sweep every depth on the labelled cases, live or on recorded lists, and choose one that holds up."""
     from resweep.serve.parts import rules_of
-    from resweep.sweep.recorded import Source, sweep_recorded
-    from resweep.sweep.settings import DEFAULT_DEPTHS, SweepSettings, parse_depths
+    from resweep.serve.sweeping import CaseSource, Choosing, cases_from, identity_of
+    from resweep.sweep.settings import DEFAULT_DEPTHS, parse_depths
 
-    rules = rules_of(frame.settings_of(settings).settings)
-    source = Source(events=reader(rules), pipeline=pipeline)
-    depths = parse_depths(k) if k else DEFAULT_DEPTHS
-    wanted = SweepSettings(objective=objective, margin=margin)
-    told: dict[str, Any] = sweep_recorded(run, qrels, depths, wanted, source=source).as_dict()
+    loaded = frame.settings_of(settings).settings
+    rules, section = rules_of(loaded), loaded.sweep
+    named = pipeline or name
+    path = cases or (Path(section.cases) if section.cases else None)
+    if path is None:
+        raise UsageError("expected labelled cases; give --cases FILE, a BEIR folder or TREC qrels")
+    declared = config or (Path(section.config) if section.config else None)
+    identity = identity_of(declared, named, rules)
+    choosing = Choosing(
+        objective=objective,
+        margin=margin,
+        constraint=constraint,
+        critical=critical or (),
+        baseline=baseline,
+        rules=rule or (),
+        passage_tokens=passage_tokens,
+        price=price,
+        seed=seed,
+        look=look,
+    )
+    ks = parse_depths(k) if k else DEFAULT_DEPTHS
+    known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
+    job = _Job(
+        cases=known,
+        notes=notes,
+        ks=ks,
+        candidate_ks=parse_depths(candidate_k) if candidate_k else (),
+        pipeline=named,
+        identity=identity,
+        choosing=choosing,
+    )
+    if run is not None:
+        swept = _recorded(job, run, rules)
+    else:
+        target = retriever or section.retriever
+        if target is None:
+            raise UsageError("expected what to sweep; give --retriever MODULE:OBJECT, or --run RUN")
+        with _cache(loaded, fresh) as cache:
+            live = _Live(target, first_stage, revision, max_calls)
+            maybe = _live(job, live, section, cache, dry_run=dry_run, as_json=as_json)
+        if maybe is None:
+            return
+        swept = maybe
+    _hand_out(swept, html=html, save=save, lock=_lock(loaded, lock) if write_lock else None)
+    told = swept.report.as_dict()
     if as_json:
         frame.print_json(told)
     else:
-        _say(told, objective)
+        say_report(told)
+
+
+class _Job:
+    """What is swept, whatever it is retrieved from."""
+
+    def __init__(
+        self,
+        *,
+        cases: Sequence[Case],
+        notes: Sequence[str],
+        ks: Sequence[int],
+        candidate_ks: Sequence[int],
+        pipeline: str | None,
+        identity: Identity | None,
+        choosing: Choosing,
+    ) -> None:
+        self.cases, self.notes = cases, notes
+        self.ks, self.candidate_ks = ks, candidate_ks
+        self.pipeline, self.identity, self.choosing = pipeline, identity, choosing
+
+
+class _Live:
+    """The live side of a job."""
+
+    def __init__(self, target: str, first_stage: str | None, revision: str, max_calls: int | None) -> None:
+        self.target, self.first_stage = target, first_stage
+        self.revision, self.max_calls = revision, max_calls
+
+
+def _recorded(job: _Job, run: Path, rules: InvalidationRules) -> Sweep:
+    from dataclasses import replace
+
+    from resweep.domain.measures import DEFINITIONS
+    from resweep.serve.sweeping import stamped_recorded
+    from resweep.sweep.evidence import Cell
+    from resweep.sweep.recorded import Source, sweep_cases
+
+    settings = job.choosing.settings(tuple(DEFINITIONS))
+    source = Source(events=reader(rules), pipeline=job.pipeline)
+    basis = job.identity.basis_hash if job.identity else None
+
+    def sweep_with(chosen: Any) -> Sweep:
+        return sweep_cases(run, job.cases, job.ks, chosen, source=source, basis_hash=basis, notes=job.notes)
+
+    swept = sweep_with(settings)
+    if job.choosing.baseline is not None:
+        row = max(swept.tune.runs)
+        swept = sweep_with(replace(settings, baseline=Cell(row, job.choosing.baseline)))
+    pipeline = job.pipeline or (job.identity.pipeline if job.identity else None)
+    swept = replace(swept, report=replace(swept.report, pipeline=pipeline))
+    return stamped_recorded(swept, run, job.identity)
+
+
+def _live(
+    job: _Job, live: _Live, section: SweepSection, cache: Cache, *, dry_run: bool, as_json: bool
+) -> Sweep | None:
+    from dataclasses import replace
+
+    from resweep.domain.measures import DEFINITIONS
+    from resweep.serve.sweeping import LiveSweep, Wish, baseline_of, off_the_record, policy_of
+
+    with off_the_record(), frame.stdout_to_stderr():
+        ready = LiveSweep(
+            Wish(
+                retriever=live.target,
+                cases=job.cases,
+                ks=job.ks,
+                candidate_ks=job.candidate_ks,
+                first_stage=live.first_stage,
+                revision=live.revision,
+                pipeline=job.pipeline,
+                identity=job.identity,
+                notes=job.notes,
+            ),
+            cache,
+            policy_of(section, live.max_calls),
+        )
+        cost = ready.estimate()
+        more = f" (up to {cost.most} where lists are not prefixes)" if cost.most > cost.least else ""
+        words = f"{cost.cases} cases: {cost.least} calls{more}, {cost.cached} answered already"
+        sys.stderr.write(words + "\n")
+        if not dry_run:
+            settings = job.choosing.settings(tuple(DEFINITIONS))
+            settings = replace(settings, baseline=baseline_of(job.choosing, job.candidate_ks, job.ks))
+            with progress() as watch:
+                return ready.run(settings, watch)
+    if as_json:
+        told = {"cases": cost.cases, "least": cost.least, "most": cost.most, "cached": cost.cached}
+        frame.print_json({"schema": "resweep.estimate/1", **told})
+    return None
+
+
+@contextmanager
+def _cache(settings: Settings, fresh: bool) -> Iterator[Cache]:
+    from resweep.serve.places import places
+    from resweep.serve.sweeping import HOUR_S
+    from resweep.sweep.cache import Cache
+
+    section = settings.sweep
+    folder = Path(section.cache) if section.cache else places(settings).home / "sweeps"
+    cache = Cache(folder, time.time(), 0.0 if fresh else section.cache_hours * HOUR_S)
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+@contextmanager
+def progress() -> Iterator[Watcher | None]:
+    """Show done, rate and remaining time on stderr while work goes on; nothing without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    started = time.monotonic()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("retrieving", total=None, rate="", told="")
+
+        def watch(at: Any) -> None:
+            made = at.done - at.cached
+            rate = f"{made / max(time.monotonic() - started, 1e-9):.1f}/s"
+            told = "".join(
+                f"{n} {what}  " for n, what in ((at.retried, "retried"), (at.failed, "failed")) if n
+            )
+            bar.update(task, total=at.total, completed=at.done, rate=rate, told=told)
+
+        yield watch
+
+
+def _lock(settings: Settings, lock: str | None) -> Path:
+    from resweep.store.lockfile import FILE_NAME
+
+    return lock_path(lock, settings) or Path(FILE_NAME)
+
+
+def _hand_out(swept: Sweep, *, html: Path | None, save: Path | None, lock: Path | None) -> None:
+    """Write what was asked for, the lock entry first: it may be refused."""
+    if lock is not None:
+        write_entry(swept.report.as_dict(), lock)
+    if save is not None:
+        from resweep.sweep.saved import write_saved
+
+        write_saved(save, swept)
+    if html is not None:
+        write_page(swept.report.as_dict(), html)
+
+
+def write_page(report: dict[str, Any], path: Path) -> None:
+    """Write a report as one HTML page. Raises InputError where it cannot be written."""
+    from resweep.domain.errors import InputError
+    from resweep.serve.report.page import render
+
+    try:
+        path.write_text(render(report), "utf-8")
+    except OSError as error:
+        raise InputError(f"expected to write {path}; {error.strerror}: name another file") from None
+
+
+def write_entry(report: dict[str, Any], path: Path) -> None:
+    """Write the record that a report makes into a lock file."""
+    from resweep.serve.adopting import lock_entry
+    from resweep.serve.cli.status import me
+    from resweep.store.exchange import pull
+    from resweep.store.lockfile import LockFile, read_lock, write_lock
+
+    held = read_lock(path) if path.exists() else LockFile()
+    write_lock(path, pull(held, [lock_entry(report, by=me(), now=time.time())]).lock)
+    sys.stderr.write(f"written to {path}\n")
 
 
 def reader(rules: InvalidationRules) -> Callable[[Path], Iterator[RetrievalEvent]]:
@@ -72,21 +373,52 @@ def reader(rules: InvalidationRules) -> Callable[[Path], Iterator[RetrievalEvent
     return events
 
 
-def _say(told: dict[str, Any], objective: str) -> None:
-    frame.say(f"{told['n_cases']} cases, {told['n_effective']:.0f} effective, by {objective}")
-    frame.table("", ["k", *SHOWN, ""], [_row(point, told) for point in told["points"]])
+def say_report(told: dict[str, Any]) -> None:
+    """Print a report as a table, the choice, and what the curves say."""
+    counts = [f"{told['n_cases']} cases", f"{told['n_effective']:.0f} effective"]
+    counts += [
+        f"{told[name]} {what}"
+        for name, what in (
+            ("n_unanswerable", "unanswerable"),
+            ("n_excluded_unjudged", "unjudged"),
+            ("n_missing", "missing"),
+        )
+        if told[name]
+    ]
+    frame.say(f"{', '.join(counts)}, by {told['objective']}")
+    shown = list(dict.fromkeys((*SHOWN, told["objective"])))
+    grid = len({point["candidate_k"] for point in told["points"]}) > 1
+    columns = [*(["candidate_k"] if grid else []), "k", *shown, "tokens", ""]
+    frame.table("", columns, [_row(point, told, shown, grid) for point in told["points"]])
     chosen = told["chosen"]
-    if chosen:
-        frame.say(f"chosen: k = {chosen['context_k']}: {chosen['why']}")
+    if chosen["context_k"] is None:
+        frame.say(f"chosen: none: {chosen['why']}")
+    else:
+        of = f" of {chosen['candidate_k']} candidates" if grid else ""
+        frame.say(f"chosen: k = {chosen['context_k']}{of}: {chosen['why']}")
+    if told["holdout"] is not None:
+        frame.say(f"holdout: {told['holdout']['text']}")
     for found in told["diagnosis"]:
         frame.say(f"  {found['text']}")
+    for note in told["notes"]:
+        frame.say(f"  note: {note}")
 
 
-def _row(point: dict[str, Any], told: dict[str, Any]) -> list[str]:
-    best = "not distinguishable from the best" if point["context_k"] in told["best_set"] else ""
+def _row(point: dict[str, Any], told: dict[str, Any], shown: Sequence[str], grid: bool) -> list[str]:
+    start = [*([str(point["candidate_k"])] if grid else []), str(point["context_k"])]
     if point["state"] != "measured":
-        return [str(point["context_k"]), *("-" for _ in SHOWN), point["state"]]
-    return [str(point["context_k"]), *(_measure(point["measures"].get(name)) for name in SHOWN), best]
+        return [*start, *("-" for _ in shown), "-", point["why"]]
+    tokens = "-" if point["prompt_tokens"] is None else f"{point['prompt_tokens']:,.0f}"
+    return [*start, *(_measure(point["measures"].get(name)) for name in shown), tokens, _result(point, told)]
+
+
+def _result(point: dict[str, Any], told: dict[str, Any]) -> str:
+    chosen = told["chosen"]
+    if (point["context_k"], point["candidate_k"]) == (chosen["context_k"], chosen["candidate_k"]):
+        return "chosen"
+    if [point["candidate_k"], point["context_k"]] in told["best_cells"]:
+        return "not distinguishable from the best"
+    return ""
 
 
 def _measure(measure: dict[str, Any] | None) -> str:

@@ -115,6 +115,9 @@ def accept(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For the config in FILE, else the one in use.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Take depth and evidence from a sweep's report.")
+    ] = None,
     lock: Lock = None,
     url: Url = None,
     settings: frame.SettingsFile = None,
@@ -135,6 +138,7 @@ def accept(
         "until": until,
         "by": me(),
         "document": _document(config, pipeline),
+        **(_from_report(report, pipeline, k, candidate_k, because) if report else {}),
     }
     with access(loaded, url) as agent:
         told = agent.accept(wish)
@@ -160,6 +164,22 @@ def _readable(path: Path | None) -> None:
 
     if path is not None and path.exists():
         read_lock(path)
+
+
+def _from_report(
+    path: Path, pipeline: str, k: int | None, candidate_k: int | None, because: str
+) -> dict[str, object]:
+    """Return the part of an acceptance that a report states. A folder of `--save` will do."""
+    from resweep.domain.errors import UsageError
+    from resweep.serve.adopting import acceptance_of, in_short
+    from resweep.sweep.saved import REPORT_FILE, read_report
+
+    report = read_report(path / REPORT_FILE if path.is_dir() else path)
+    if report["pipeline"] not in (None, pipeline):
+        raise UsageError(
+            f"{path} is a report on {report['pipeline']!r}; got {pipeline!r}: name that pipeline"
+        )
+    return {**acceptance_of(report, k, candidate_k), "because": because or in_short(report)}
 
 
 def _document(config: Path | None, pipeline: str) -> object:

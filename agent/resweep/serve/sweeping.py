@@ -1,0 +1,241 @@
+"""A sweep put together from what the command is given: cases, a retriever or recorded lists, a config."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from resweep.domain.errors import UsageError
+from resweep.domain.fingerprint import fingerprint
+from resweep.domain.invalidation import InvalidationRules
+from resweep.serve.checking import read_config
+from resweep.serve.live import Live
+from resweep.serve.named import load_object, look
+from resweep.settings import SweepSection
+from resweep.sweep.cache import Cache
+from resweep.sweep.calls import Policy, Watcher
+from resweep.sweep.constraints import parse_constraint
+from resweep.sweep.engine import Sweep
+from resweep.sweep.evidence import ANSWER_MEASURES, Cell
+from resweep.sweep.labelled import smoke_cases
+from resweep.sweep.lists import Case
+from resweep.sweep.recorded import load_cases
+from resweep.sweep.rules import parse_rule
+from resweep.sweep.runner import Estimate, Target, Wanted, estimate_calls, sweep_live
+from resweep.sweep.settings import Looks, SweepSettings
+from resweep.sweep.trec import read_queries
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What was swept, by its hashes. `document` is the config by its parts, `declared` if it was said."""
+
+    pipeline: str | None
+    config_hash: str | None
+    basis_hash: str | None
+    document: Mapping[str, Any]
+    declared: bool
+
+
+def identity_of(config: Path | None, pipeline: str | None, rules: InvalidationRules) -> Identity | None:
+    """Return the identity in a config file, None without one.
+
+    Raises UsageError where the file describes another pipeline, InputError where it cannot be read.
+    """
+    if config is None:
+        return None
+    described = read_config(config)
+    if pipeline not in (None, described.pipeline):
+        raise UsageError(f"{config} describes {described.pipeline!r}; got {pipeline!r}: name that pipeline")
+    known = fingerprint(described.config, rules=rules)
+    return Identity(
+        pipeline=described.pipeline,
+        config_hash=known.config_hash,
+        basis_hash=known.basis_hash,
+        document=known.document,
+        declared=True,
+    )
+
+
+def introspected(retriever: Any, pipeline: str | None) -> Identity:
+    """Return the identity that a live retriever shows by itself."""
+    record = look(retriever).config
+    return Identity(
+        pipeline=pipeline,
+        config_hash=record.config,
+        basis_hash=record.basis,
+        document=record.document,
+        declared=False,
+    )
+
+
+@contextmanager
+def off_the_record() -> Iterator[None]:
+    """Let nothing retrieved meanwhile be counted as traffic, also where the user's own code watches it."""
+    before = os.environ.get("RESWEEP_SINK")
+    os.environ["RESWEEP_SINK"] = "none"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["RESWEEP_SINK"]
+        else:
+            os.environ["RESWEEP_SINK"] = before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSource:
+    """Where the labelled cases are: `queries` holds their texts where the judgments hold none."""
+
+    path: Path
+    queries: Path | None = None
+    smoke: int | None = None
+
+
+def cases_from(source: CaseSource) -> tuple[list[Case], list[str]]:
+    """Return the cases, and notes on lines that take no part. Raises InputError, UsageError."""
+    cases, left_out = load_cases(source.path)
+    if source.queries is not None:
+        texts = read_queries(source.queries)
+        cases = [replace(case, query=case.query or texts.get(case.case_id)) for case in cases]
+    notes = [f"line {line.line} of {source.path} takes no part: {line.reason}" for line in left_out]
+    if source.smoke is not None:
+        whole = len(cases)
+        cases = smoke_cases(cases, source.smoke)
+        notes.append(f"a smoke set: {len(cases)} of {whole} cases, the same each time, weighted to them all")
+    return cases, notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choosing:
+    """How the command was asked to choose, as text."""
+
+    objective: str = "ndcg"
+    margin: float | None = None
+    constraint: str | None = None
+    critical: Sequence[str] = ()
+    baseline: int | None = None
+    rules: Sequence[str] = ()
+    passage_tokens: int | None = None
+    price: float | None = None
+    seed: int | None = None
+    look: int = 1
+
+    def settings(self, measures: Sequence[str]) -> SweepSettings:
+        """Return the settings of the sweep; `baseline` is set once the cells are known. Raises UsageError."""
+        known = (*measures, *ANSWER_MEASURES)
+        chosen = SweepSettings(
+            objective=self.objective,
+            margin=self.margin,
+            constraint=parse_constraint(self.constraint, known) if self.constraint else None,
+            critical=tuple(self.critical),
+            rules=tuple(parse_rule(rule) for rule in self.rules),
+            passage_tokens=self.passage_tokens,
+            usd_per_million_tokens=self.price,
+            looks=Looks(look=self.look),
+        )
+        return chosen if self.seed is None else replace(chosen, seed=self.seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A sweep of a live retriever as the command states it."""
+
+    retriever: str
+    cases: Sequence[Case]
+    ks: Sequence[int]
+    candidate_ks: Sequence[int] = ()
+    first_stage: str | None = None
+    revision: str = ""
+    pipeline: str | None = None
+    identity: Identity | None = None
+    notes: Sequence[str] = ()
+
+
+class LiveSweep:
+    """A sweep of a live retriever, ready to be estimated and run. Raises UsageError where it cannot ask."""
+
+    def __init__(self, wish: Wish, cache: Cache, policy: Policy) -> None:
+        retriever = load_object(wish.retriever)
+        self.identity = wish.identity or introspected(retriever, wish.pipeline)
+        self._wish, self._cache, self._policy = wish, cache, policy
+        grid = bool(wish.candidate_ks)
+        self._target = Live(retriever).target(self._version(wish.retriever), grid=grid)
+        self._first: Target | None = None
+        if wish.first_stage:
+            self._first = Live(load_object(wish.first_stage)).target(self._version(wish.first_stage))
+        self._wanted = Wanted(cases=wish.cases, ks=wish.ks, candidate_ks=wish.candidate_ks)
+
+    def _version(self, name: str) -> str:
+        """Return what answers depend on: the code by its name, the config, the revision of the corpus."""
+        return f"{name} {self.identity.config_hash} {self._wish.revision}"
+
+    def estimate(self) -> Estimate:
+        """Return what the sweep will cost, less what is answered already."""
+        known = estimate_calls(self._target, self._wanted, self._cache)
+        if self._first is None:
+            return known
+        depth = max((*self._wish.ks, *self._wish.candidate_ks))
+        more = estimate_calls(self._first, Wanted(cases=self._wish.cases, ks=(depth,)), self._cache)
+        return Estimate(
+            cases=known.cases,
+            least=known.least + more.least,
+            most=known.most + more.most,
+            cached=known.cached + more.cached,
+        )
+
+    def run(self, settings: SweepSettings, watch: Watcher | None = None) -> Sweep:
+        """Sweep. Raises BudgetSpentError, InputError, UsageError."""
+        wish = self._wish
+        swept = sweep_live(
+            self._target,
+            self._wanted,
+            settings,
+            cache=self._cache,
+            policy=self._policy,
+            watch=watch,
+            first_stage=self._first,
+            pipeline=self.identity.pipeline,
+            basis_hash=self.identity.basis_hash,
+            notes=wish.notes,
+        )
+        measured = {
+            "how": "live",
+            "retriever": wish.retriever,
+            "revision": wish.revision or None,
+            "config_hash": self.identity.config_hash,
+            "parts": self.identity.document,
+        }
+        return replace(swept, report=swept.report.stamped(measured, time.time()))
+
+
+def policy_of(section: SweepSection, max_calls: int | None = None) -> Policy:
+    """Return how calls are made."""
+    return Policy(
+        concurrency=section.concurrency,
+        attempts=section.attempts,
+        timeout_s=section.timeout_s,
+        max_calls=section.max_calls if max_calls is None else max_calls,
+    )
+
+
+def baseline_of(choosing: Choosing, candidate_ks: Sequence[int], ks: Sequence[int]) -> Cell | None:
+    """Return the cell to compare with, where a context depth was named."""
+    if choosing.baseline is None:
+        return None
+    return Cell(max(candidate_ks) if candidate_ks else max(ks), choosing.baseline)
+
+
+def stamped_recorded(swept: Sweep, run: Path, identity: Identity | None) -> Sweep:
+    """Return a sweep of recorded lists with what was swept; equal input keeps giving equal bytes."""
+    measured: dict[str, Any] = {"how": "recorded", "run": run.name}
+    if identity is not None:
+        measured |= {"config_hash": identity.config_hash, "parts": identity.document}
+    return replace(swept, report=swept.report.stamped(measured))

@@ -1,0 +1,234 @@
+"""`resweep sweep` and what it hands over: the object, the estimate, the page, the lock entry."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from resweep.domain.fingerprint import fingerprint
+from resweep.serve.cli.app import app
+from resweep.store.lockfile import read_lock
+
+Run = Callable[..., Result]
+MODULE = """
+asked = []
+
+class Retriever:
+    def __init__(self):
+        self.k = 4
+
+    def retrieve(self, query):
+        asked.append((query, self.k))
+        n = int(query.split()[1])
+        return [{"id": f"d{(i - n) % 12}", "text": f"text {i}", "source": "a.md"} for i in range(self.k)]
+
+retriever = Retriever()
+
+def reranked(query, candidate_k, k):
+    n = int(query.split()[1])
+    return [{"id": f"d{(i - n) % 12}"} for i in range(candidate_k)][::-1][:k]
+"""
+CONFIG = {"pipeline": "bot", "config": {"embedder": {"model": "m1"}, "context_k": 4, "candidate_k": 4}}
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Run a command in a folder with a retriever, 40 labelled cases and a config."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RESWEEP_HOME", str(tmp_path / "home"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("swept_app.py").write_text(MODULE)
+    Path("rag.json").write_text(json.dumps(CONFIG))
+    lines = [
+        {
+            "case_id": f"c{i}",
+            "query": f"question {i % 8}",
+            "state": "labelled",
+            "split": "holdout" if i % 4 == 0 else "tune",
+            "judgments": [{"passage_id": "d0", "grade": 1}, {"passage_id": "d1", "grade": 1}],
+        }
+        for i in range(40)
+    ]
+    Path("cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    yield lambda *words: CliRunner().invoke(app, list(words))
+    sys.modules.pop("swept_app", None)
+
+
+LIVE = ("sweep", "--retriever", "swept_app:retriever", "--cases", "cases.jsonl", "--k", "1,2,4,8,10")
+
+
+def report(run: Run, *words: str) -> dict[str, Any]:
+    """Return the object that a sweep prints."""
+    done = run(*LIVE, "--config", "rag.json", "--objective", "recall", *words, "--json")
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_live_sweep_prints_the_documented_object(run: Run) -> None:
+    """With the pipeline and basis of the config, confirmed on the holdout."""
+    told = report(run)
+    assert (told["schema"], told["pipeline"]) == ("resweep.report/1", "bot")
+    assert told["basis_hash"] == fingerprint(CONFIG["config"]).basis_hash
+    assert [point["state"] for point in told["points"]] == ["measured"] * 5
+    assert told["chosen"]["context_k"] == 8
+    assert (told["n_cases"], told["n_holdout"], told["holdout"]["agrees"]) == (30, 10, True)
+    assert (told["measured"]["how"], told["labelled_set"]["cases"]) == ("live", 40)
+
+
+def test_a_dry_run_asks_for_nothing_and_says_the_cost(run: Run) -> None:
+    """Equal questions are asked once: 8 texts, 5 depths."""
+    done = run(*LIVE, "--config", "rag.json", "--dry-run", "--json")
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["cases"], told["most"], told["cached"]) == ("resweep.estimate/1", 40, 40, 0)
+    assert sys.modules["swept_app"].asked == []
+
+
+def test_a_second_sweep_asks_for_nothing_a_fresh_one_for_all(run: Run) -> None:
+    """Answers are kept between commands."""
+    first = report(run)
+    asked = len(sys.modules["swept_app"].asked)
+    again = report(run)
+    assert asked == 24  # 8 texts at 10, and 4 of them at the 4 smaller depths
+    assert len(sys.modules["swept_app"].asked) == asked
+    assert again["points"][0]["measures"] == first["points"][0]["measures"]
+    report(run, "--fresh")
+    assert len(sys.modules["swept_app"].asked) == 48
+
+
+def test_a_budget_that_cannot_suffice_ends_with_6(run: Run) -> None:
+    """Before anything is asked."""
+    done = run(*LIVE, "--max-calls", "3")
+    assert done.exit_code == 6
+    assert "nothing was asked" in done.stderr
+
+
+def test_a_grid_is_swept_over_candidates(run: Run) -> None:
+    """Impossible cells are marked; the table names both depths."""
+    words = ("sweep", "--retriever", "swept_app:reranked", "--cases", "cases.jsonl", "--k", "2,8")
+    done = run(*words, "--candidate-k", "4,10", "--objective", "recall", "--json")
+    told = json.loads(done.stdout)
+    states = [(p["candidate_k"], p["context_k"], p["state"]) for p in told["points"]]
+    assert states == [
+        (4, 2, "measured"),
+        (4, 8, "impossible"),
+        (10, 2, "measured"),
+        (10, 8, "measured"),
+    ]
+    assert told["methods"]["grid"] is True
+    assert "impossible: only 4 candidates" in run(*words, "--candidate-k", "4,10").stdout
+
+
+def test_the_lock_entry_says_what_it_stands_on(run: Run) -> None:
+    """And `check` finds it valid for the config with the new depth."""
+    told = report(run, "--write-lock", "--constraint", "recall >= 0.5", "--baseline", "10")
+    entry = read_lock("resweep.lock").entries[0]
+    assert (entry.pipeline, entry.context_k, entry.candidate_k) == ("bot", 8, None)
+    assert entry.best_set == tuple(told["best_set"])
+    assert (entry.objective, entry.report) == ("recall", told["report_id"])
+    assert entry.constraints == {"text": "recall >= 0.5"}
+    assert entry.labelled_set == {**told["labelled_set"], "effective": 30.0}
+    assert entry.grid["8"] == round(told["points"][3]["measures"]["recall"]["mean"], 4)
+    assert entry.weak_cases == tuple(one["case_id"] for one in told["regressions"])
+    Path("new.json").write_text(json.dumps({**CONFIG, "config": {**CONFIG["config"], "context_k": 8}}))  # type: ignore[dict-item]
+    checked = json.loads(run("check", "new.json", "--json").stdout)
+    assert (checked["state"], checked["tuned"]["report"]) == ("valid", told["report_id"])
+
+
+def test_a_lock_entry_needs_a_config(run: Run) -> None:
+    """A record for nothing in particular would hold for anything."""
+    done = run(*LIVE, "--write-lock", "--config", "rag.json", "--constraint", "recall >= 2")
+    assert done.exit_code == 2
+    assert "chose no depth" in done.stderr
+    assert not Path("resweep.lock").exists()
+
+
+def test_a_report_is_accepted_with_its_evidence(run: Run) -> None:
+    """Of a pipeline that no agent has seen yet, by the config it was swept with."""
+    told = report(run, "--save", "kept")
+    done = run("accept", "bot", "--report", "kept/report.json", "--lock", "resweep.lock", "--json")
+    assert done.exit_code == 0, done.stderr
+    tuned = json.loads(done.stdout)["tuned"][0]
+    assert (tuned["context_k"], tuned["candidate_k"], tuned["basis"]) == (8, None, told["basis_hash"])
+    assert (tuned["best_set"], tuned["report"]) == (told["best_set"], told["report_id"])
+    assert tuned["because"].startswith(f"sweep {told['report_id']}: 30 cases by recall")
+    assert tuned["labelled_set"]["revision"] == told["labelled_set"]["revision"]
+
+
+def test_another_depth_of_the_best_set_may_be_accepted_no_other(run: Run) -> None:
+    """A person decides among those that cannot be told apart."""
+    report(run, "--save", "kept")
+    assert run("accept", "bot", "--report", "kept", "--k", "10").exit_code == 0
+    done = run("accept", "bot", "--report", "kept", "--k", "2")
+    assert done.exit_code == 2
+    assert "expected a depth of the report's best set (8, 10), got 2" in done.stderr
+
+
+def test_a_report_of_another_pipeline_is_refused(run: Run) -> None:
+    """By its name."""
+    report(run, "--save", "kept")
+    done = run("accept", "other", "--report", "kept")
+    assert (done.exit_code, "is a report on 'bot'" in done.stderr) == (2, True)
+
+
+def test_a_report_of_another_basis_is_refused_once_a_config_runs(run: Run) -> None:
+    """Its depth was measured for something that does not run."""
+    assert run("accept", "bot", "--k", "4", "--config", "rag.json").exit_code == 0
+    report(run, "--save", "kept")
+    Path("rag.json").write_text(
+        json.dumps({**CONFIG, "config": {"embedder": {"model": "m2"}, "context_k": 4}})
+    )
+    done = run("accept", "bot", "--report", "kept", "--config", "rag.json")
+    assert done.exit_code == 2
+    assert "measured for basis" in done.stderr
+
+
+def test_what_is_missing_is_said(run: Run) -> None:
+    """Cases first, then what to sweep."""
+    assert "expected labelled cases" in run("sweep").stderr
+    assert "expected what to sweep" in run("sweep", "--cases", "cases.jsonl").stderr
+
+
+def test_the_settings_file_spares_the_flags(run: Run) -> None:
+    """`resweep sweep` alone."""
+    Path("resweep.toml").write_text(
+        '[sweep]\nretriever = "swept_app:retriever"\ncases = "cases.jsonl"\nconfig = "rag.json"\n'
+    )
+    done = run("sweep", "--k", "1,2,4", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["pipeline"] == "bot"
+
+
+def test_the_page_is_one_file(run: Run) -> None:
+    """No script, nothing from outside."""
+    report(run, "--html", "report.html")
+    page = Path("report.html").read_text("utf-8")
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "k = 8" in page
+
+
+def test_recorded_lists_give_equal_bytes_each_time(run: Run) -> None:
+    """No clock in it."""
+    Path("a.run").write_text(
+        "".join(f"c{i} Q0 d{j} {j + 1} {9 - j} t\n" for i in range(40) for j in range(8))
+    )
+    words = ("sweep", "--run", "a.run", "--qrels", "cases.jsonl", "--k", "1,2,4", "--json")
+    first, second = run(*words).stdout, run(*words).stdout
+    assert first == second
+    assert json.loads(first)["measured"] == {"how": "recorded", "run": "a.run"}
+
+
+def test_a_smoke_set_is_small_fixed_and_weighted(run: Run) -> None:
+    """About ten of forty, the same each time, standing for all."""
+    told = report(run, "--smoke", "10")
+    assert 8 <= told["labelled_set"]["cases"] <= 12
+    assert told["notes"][0].startswith("a smoke set: ")
+    assert report(run, "--smoke", "10")["labelled_set"] == told["labelled_set"]
