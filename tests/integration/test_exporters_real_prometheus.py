@@ -70,6 +70,7 @@ class Page(BaseHTTPRequestHandler):
         for outcome in ("ok", "failed"):
             samples.append(Sample("resweep_job_runs_total", ("judge", outcome), self.scrapes))
         samples.append(Sample("resweep_ingest_batches_total", ("applied",), self.scrapes))
+        samples.append(Sample("resweep_otlp_spans_total", ("retrieval",), self.scrapes))
         body, content_type = text(Snapshot(ts=0.0, samples=tuple(samples)), self.headers["accept"])
         self.send_response(200)
         self.send_header("content-type", content_type)
