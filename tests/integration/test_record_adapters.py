@@ -19,7 +19,7 @@ def test_the_adapter_holds_against_the_real_library(library: str) -> None:
     python = ROOT / ".venvs" / library / "bin" / "python"
     if not python.with_name("pytest").exists():
         pytest.skip(f"needs .venvs/{library}: run .ci/adapter_venvs {library}")
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command: list[str | Path] = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     test = ROOT / "tests" / "integration" / "adapters" / f"test_adapter_{library}.py"
     run = subprocess.run([*command, test], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

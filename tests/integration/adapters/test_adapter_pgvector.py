@@ -1,5 +1,7 @@
 """pgvector asked the way people ask it: psycopg and SQLAlchemy, in functions of their own."""
 
+# The library is only in an environment of its own, where types are not checked.
+# mypy: disable-error-code="import-not-found, import-untyped, no-untyped-call, misc"
 from __future__ import annotations
 
 import importlib.util
