@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from resweep.domain.batch import Batch
-from resweep.domain.case import Candidate, CaseLine, Draw, case_id_of
+from resweep.domain.case import REVIEWED_STATES, Candidate, CaseLine, CaseRow, Draw, case_id_of
 from resweep.domain.clock import Clock, SystemClock
-from resweep.domain.event import RetrievalEvent
+from resweep.domain.event import Hit, RetrievalEvent
 from resweep.domain.sampling import HOUR, Plan, Pooled, pooled
 from resweep.domain.window import MINUTE, Window
+from resweep.label.anchors import anchored
 from resweep.label.learning import Learnt, references
 from resweep.label.nearby import Nearby
 from resweep.label.novelty import Embedder
@@ -28,6 +29,7 @@ from resweep.label.splits import Placed, Question, place
 from resweep.schedule.due import Due
 from resweep.store.cases import PoolHour
 from resweep.store.caseset import Imported, line_key
+from resweep.store.reviews import Move
 from resweep.store.sql import SqlStore
 
 log = logging.getLogger("resweep.schedule")
@@ -91,7 +93,9 @@ class CaseDesk:
         now = self._clock.now()
         with self._lock:
             self._fresh.clear()
-            return sum(self._hour(hour, now) for hour in self._store.pool_hours(now - HEARD_S))
+            came = sum(self._hour(hour, now) for hour in self._store.pool_hours(now - HEARD_S))
+            self._deepen()
+            return came
 
     def import_lines(self, lines: Sequence[CaseLine], who: str) -> Sequence[Imported]:
         """Take cases in, near-equal questions on one side of the split."""
@@ -130,6 +134,7 @@ class CaseDesk:
         events = {event.id: event for event in self._pool(hour)}
         bad = self._store.bad_words(hour.pipeline, hour.since, hour.since + HOUR)
         pool = [pooled(event, event.id in bad) for event in events.values()]
+        self._look_again(hour.pipeline, pool, events)
         fresh = 0
         if grown:
             plan = held if held is not None and not over and _holds(hour, held) else None
@@ -139,6 +144,40 @@ class CaseDesk:
             learnt.learn(pool, hour.since + HOUR)
             self._store.save_state(_state(hour.pipeline), msgspec.json.encode(learnt))
         return fresh
+
+    def _look_again(self, pipeline: str, pool: Sequence[Pooled], events: dict[str, RetrievalEvent]) -> None:
+        """Bring the lists of judged cases up to date where their question was asked of another config."""
+        listed = self._store.listed(pipeline)
+        for one in pool:
+            at = listed.get(one.question or "")
+            if at is None or at.state not in REVIEWED_STATES or at.state == "rejected":
+                continue
+            event = events[one.id]
+            if event.hits and one.ts > at.ts and one.config != at.config:
+                self.relist(at.case_id, event.hits, event.config, event.returned, event.ts)
+                listed = {**listed, one.question or "": at._replace(config=event.config, ts=event.ts)}
+
+    def _deepen(self) -> None:
+        """Take the deeper lists in that probes brought."""
+        for case_id, event_id in self._store.probed():
+            probe, event = self._store.probe(event_id), self._store.event(event_id)
+            if probe is not None and event is not None:
+                self.relist(case_id, probe.hits, probe.config, event.returned, probe.ts)
+
+    def relist(self, case_id: str, hits: Sequence[Hit], config: str, asked: int | None, ts: float) -> CaseRow:
+        """Give a case another list to judge; its judgments go where their texts are now."""
+        view = self._store.case(case_id)
+        moves = [
+            Move(
+                a.judgment.reviewer,
+                a.judgment.passage_id,
+                a.anchor,
+                None if a.to is None else a.to.id,
+                a.judgment.text_hash if a.to is None else a.to.text_hash,
+            )
+            for a in anchored(view.judgments, view.hits, hits)
+        ]
+        return self._store.reanchor(case_id, moves, hits, config, asked, ts)
 
     def _pool(self, hour: PoolHour) -> Iterator[RetrievalEvent]:
         for event in self._store.events(hour.pipeline, hour.since, hour.since + HOUR):

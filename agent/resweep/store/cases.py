@@ -178,11 +178,6 @@ class CasesPart(Part):
             rows = connection.execute(query.order_by(cases.c.first_ts, cases.c.id)).all()
         return [(r.question, r.query, _scope(r.document), r.cluster, r.split) for r in rows]
 
-    def relist(self, case_id: str, hits: Sequence[Hit], config: str, asked: int | None, ts: float) -> None:
-        """Give a case another list to judge; judgments stay as they are."""
-        with self._db.write() as connection:
-            _keep_list(connection, case_id, hits, config, asked, ts)
-
 
 def _scope(document: str) -> str:
     return _documents.decode(document).scope
@@ -246,13 +241,14 @@ def _begin(connection: Connection, pipeline: str, one: Candidate, now: float) ->
         )
     )
     if one.hits:
-        _keep_list(connection, case_id, one.hits, draw.config if draw else "", one.asked, ts)
+        keep_list(connection, case_id, one.hits, draw.config if draw else "", one.asked, ts)
     return case_id
 
 
-def _keep_list(
+def keep_list(
     connection: Connection, case_id: str, hits: Sequence[Hit], config: str, asked: int | None, ts: float
 ) -> None:
+    """Give a case its list to judge, as deep as there is room for."""
     payload = _hits_encoder.encode(tuple(hits))
     while len(payload) > LIST_MAX:
         hits = hits[: len(hits) // 2]

@@ -8,7 +8,7 @@ until somebody says whose word counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, func, insert, or_, select, update
@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, func
 from resweep.domain.case import (
     OPEN_STATES,
     OUTCOMES,
+    Anchor,
     CaseRow,
     CaseView,
     Draw,
@@ -26,11 +27,12 @@ from resweep.domain.case import (
     Step,
 )
 from resweep.domain.errors import InputError, UsageError
+from resweep.domain.event import Hit
 from resweep.domain.measures import RELEVANT_GRADE
-from resweep.store.cases import decode_document, decode_hits, encode_document
+from resweep.store.cases import decode_document, decode_hits, encode_document, keep_list
 from resweep.store.names import label, plain
 from resweep.store.part import Part
-from resweep.store.schema import cases, draws, history, judgments, lists, reviews
+from resweep.store.schema import cases, draws, history, judgments, lists, probes, reviews
 
 CLAIM_S = 15 * 60.0
 GRADE_MAX = 10.0
@@ -48,6 +50,26 @@ class _Said(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 _said = msgspec.json.Decoder(_Said)
 _steps = msgspec.json.Decoder(dict[str, Any])
+
+
+class Move(NamedTuple):
+    """Where one reviewer's judgment of a passage belongs now; `to` is None where its text is gone."""
+
+    reviewer: str
+    passage_id: str
+    anchor: Anchor
+    to: str | None
+    text_hash: str | None = None
+
+
+class Listed(NamedTuple):
+    """The list that a case is judged on: its case's id and state, its config, depth and time (unix s)."""
+
+    case_id: str
+    state: str
+    config: str
+    depth: int
+    ts: float
 
 
 class ReviewsPart(Part):
@@ -238,11 +260,94 @@ class ReviewsPart(Part):
             corpus_revision=document.corpus_revision,
         )
 
+    def reanchor(
+        self,
+        case_id: str,
+        moves: Sequence[Move],
+        hits: Sequence[Hit],
+        config: str,
+        asked: int | None,
+        ts: float,
+    ) -> CaseRow:
+        """Give a case another list, and its judgments where their texts are now; nothing is dropped.
+
+        A labelled case needs a look where a judgment was lost, or where nobody judged a passage of the list.
+        """
+        now = self._clock.now()
+        with self._db.write() as connection:
+            case = _case(connection, case_id)
+            for move in moves:
+                _move(connection, case_id, move)
+            keep_list(connection, case_id, hits, config, asked, ts)
+            moved = [[m.reviewer, m.passage_id, m.to, m.anchor] for m in moves if m.anchor != "here"]
+            if moved:
+                _note(connection, case_id, "resweep", "reanchor", {"moved": moved, "config": config}, now)
+            if case["state"] == "labelled" and _unfinished(connection, case_id, hits):
+                values = {"state": "needs_look", "claimed_by": None, "claimed_until": None}
+                connection.execute(update(cases).where(cases.c.id == case_id).values(values))
+            return row_of(_case(connection, case_id))
+
+    def repairs(self, pipeline: str | None = None) -> Sequence[tuple[str, Graded]]:
+        """Return the judgments whose text was not found again, with the id of their case."""
+        query = (
+            select(judgments)
+            .join(cases, cases.c.id == judgments.c.case_id)
+            .where(where(Filter(pipeline=pipeline)), judgments.c.anchor == "lost")
+            .order_by(judgments.c.case_id, judgments.c.passage_id)
+        )
+        with self._db.read() as connection:
+            return [(r["case_id"], _graded(r)) for r in connection.execute(query).mappings()]
+
+    def listed(self, pipeline: str) -> Mapping[str, Listed]:
+        """Return where the lists of a pipeline's cases come from, by the key of their question."""
+        query = (
+            select(cases.c.question, cases.c.id, cases.c.state, lists.c.config, lists.c.depth, lists.c.ts)
+            .join(lists, lists.c.case_id == cases.c.id)
+            .where(cases.c.pipeline == label(pipeline))
+        )
+        with self._db.read() as connection:
+            return {r.question: Listed(*r[1:]) for r in connection.execute(query)}
+
+    def probed(self, limit: int = 200) -> Sequence[tuple[str, str]]:
+        """Return (case id, event id) of cases whose event was asked again, deeper than their list."""
+        query = (
+            select(cases.c.id, cases.c.event_id)
+            .join(probes, probes.c.event_id == cases.c.event_id)
+            .join(lists, lists.c.case_id == cases.c.id)
+            .where(probes.c.k > lists.c.depth, probes.c.ts > lists.c.ts)
+            .limit(limit)
+        )
+        with self._db.read() as connection:
+            return [(r.id, r.event_id) for r in connection.execute(query)]
+
     def reviewed_by(self, who: str, since_ts: float = 0.0) -> int:
         """Return how many cases a person was done with since a time."""
         of = (reviews.c.reviewer == who) & (reviews.c.ts >= since_ts) & (reviews.c.outcome != "skipped")
         with self._db.read() as connection:
             return connection.execute(select(func.count()).select_from(reviews).where(of)).scalar() or 0
+
+
+def _move(connection: Connection, case_id: str, move: Move) -> None:
+    at = _grade_at(case_id, move.reviewer, move.passage_id)
+    if move.to is None or move.to == move.passage_id:
+        connection.execute(update(judgments).where(at).values(anchor=move.anchor))
+        return
+    held = _grade(connection, case_id, move.reviewer, move.to)
+    if held is not None:  # two old passages are one now: the higher grade stands
+        row = _grade(connection, case_id, move.reviewer, move.passage_id)
+        if row is not None and row["grade"] > held["grade"]:
+            there = _grade_at(case_id, move.reviewer, move.to)
+            connection.execute(update(judgments).where(there).values(grade=row["grade"]))
+        connection.execute(delete(judgments).where(at))
+        return
+    values = {"passage_id": move.to, "anchor": move.anchor, "text_hash": move.text_hash}
+    connection.execute(update(judgments).where(at).values(values))
+
+
+def _unfinished(connection: Connection, case_id: str, hits: Sequence[Hit]) -> bool:
+    rows = connection.execute(_of(judgments, case_id)).mappings().all()
+    judged = {row["passage_id"] for row in rows if row["anchor"] != "lost"}
+    return any(row["anchor"] == "lost" for row in rows) or any(hit.id not in judged for hit in hits)
 
 
 def where(wanted: Filter) -> ColumnElement[bool]:

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from resweep import shipped
-from resweep.domain.case import CaseLine, Judgment
+from resweep.domain.case import Candidate, CaseLine, Judgment, question_key
 from resweep.domain.clock import VirtualClock
-from resweep.domain.event import Feedback
+from resweep.domain.event import Feedback, Hit
+from resweep.domain.values import text_hash
 from resweep.ingest.events import read_lines
 from resweep.label.replay import replay_cases
 from resweep.label.settings import LabelSettings
 from resweep.schedule.casedesk import CaseDesk
 from resweep.store import open_store
+from resweep.store.probes import Probe
 from resweep.store.sql import SqlStore
 
 NOW = 1_796_000_000.0
@@ -154,3 +156,80 @@ def test_imports_find_the_side_of_near_equal_questions(store: SqlStore, clock: V
     found = {line.case_id: line for line in store.case_lines()}
     assert found["c0"].cluster == found["c1"].cluster != found["c2"].cluster
     assert found["c0"].split == found["c1"].split
+
+
+def hit(passage: str, text: str) -> Hit:
+    """Give a passage with its text."""
+    return Hit(passage, 0.5, text=text, text_hash=text_hash(text))
+
+
+LONG = "refunds are paid within thirty days after the parcel has come back to our warehouse"
+
+
+def judged_case(store: SqlStore) -> str:
+    """Put a case in whose two passages ann has judged."""
+    hits = (hit("p1", LONG), hit("p2", "shipping is free of charge"))
+    candidate = Candidate(
+        pipeline="bot", question=question_key("refund?"), query="refund?", hits=hits, asked=2, slices={}
+    )
+    (case,) = store.enqueue([candidate]).values()
+    for passage, grade in ((hits[0], 1), (hits[1], 0)):
+        store.judge(case, "ann", passage.id, grade, passage.text_hash)
+    store.finish(case, "ann", "labelled")
+    return case
+
+
+def test_judgments_follow_their_texts_through_a_new_chunking(store: SqlStore, clock: VirtualClock) -> None:
+    """Renumbered and joined: moved, and still labelled since all that is listed was judged."""
+    case = judged_case(store)
+    new = (hit("n1", "shipping is free of charge"), hit("n2", f"{LONG} in one piece"))
+    row = CaseDesk(store, clock=clock).relist(case, new, "d" * 12, 2, NOW)
+    grades = {j.passage_id: (j.grade, j.anchor) for j in store.case(case).judgments}
+    assert grades == {"n1": (0.0, "moved"), "n2": (1.0, "moved")}
+    assert row.state == "labelled"
+
+
+def test_a_passage_that_nobody_judged_asks_for_a_look(store: SqlStore, clock: VirtualClock) -> None:
+    """A new embedder brought it into the list."""
+    case = judged_case(store)
+    new = (hit("p1", LONG), hit("p9", "something new altogether"))
+    assert CaseDesk(store, clock=clock).relist(case, new, "d" * 12, 2, NOW).state == "needs_look"
+
+
+def test_a_judgment_whose_text_is_gone_waits_for_repair(store: SqlStore, clock: VirtualClock) -> None:
+    """Its id came back with another text: it is listed, never silently orphaned."""
+    case = judged_case(store)
+    new = (hit("p1", "opening hours are nine to five"), hit("p2", "shipping is free of charge"))
+    assert CaseDesk(store, clock=clock).relist(case, new, "d" * 12, 2, NOW).state == "needs_look"
+    assert [(c, j.passage_id) for c, j in store.repairs("bot")] == [(case, "p1")]
+
+
+def test_a_question_asked_of_another_config_brings_its_list_along(
+    store: SqlStore, clock: VirtualClock
+) -> None:
+    """Without anybody doing anything."""
+    case = judged_case(store)
+    clock.ts = NOW + 100
+    line = {"type": "event", "id": "n1", "ts": NOW + 50, "pipeline": "bot", "query": "Refund?", "asked": 2}
+    hits = [{"id": "new", "text": "nobody has seen this", "score": 0.4}]
+    post(store, json.dumps({**line, "config_hash": "d" * 12, "hits": hits}).encode())
+    CaseDesk(store, clock=clock).run()
+    assert store.case(case).case.state == "needs_look"
+    assert [h.id for h in store.case(case).hits] == ["new"]
+
+
+def test_a_probe_brings_its_deeper_list_in(store: SqlStore, clock: VirtualClock) -> None:
+    """So that judgments reach beyond the depth in use."""
+    post(store, body(30))
+    desk = CaseDesk(store, clock=clock)
+    desk.run()
+    row = next(r for r in store.case_page() if store.case(r.case_id).hits)
+    deep = tuple(Hit(f"p{i}", 1.0 - i / 50) for i in range(40))
+    assert row.event_id is not None
+    store.keep_probe(
+        Probe(event_id=row.event_id, pipeline="bot", config=row.config or "", ts=NOW + 1, k=40, hits=deep)
+    )
+    desk.run()
+    view = store.case(row.case_id)
+    assert (len(view.hits), view.asked) == (40, 4)
+    assert store.probed() == []
