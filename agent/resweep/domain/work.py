@@ -97,10 +97,14 @@ class WorkAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leased(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent asks of one recorder, and after how many seconds it may ask again."""
+    """What the agent asks of one recorder.
+
+    It asks again after `again_s` seconds, and pauses `pause_s` between two calls of a retriever.
+    """
 
     work: tuple[Work, ...] = ()
     again_s: float = 10.0
+    pause_s: float = 0.2
 
 
 _encoder = msgspec.json.Encoder()

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from resweep.record.recorder import Recorder
     from resweep.record.watching import Watch
 
-PAUSE_S = 0.2  # between two calls of a retriever or an embedder
 FIRST_S = 1.0
 AWAY_S = (10.0, 30.0, 60.0, 300.0)  # between two tries while no agent answers
 CANARY_HITS = 64  # hits of one answer that are sent
@@ -44,10 +43,10 @@ _log = logging.getLogger("resweep")
 class Worker:
     """Does the work of one recorder. The thread starts with the first recorded call of a process."""
 
-    def __init__(self, recorder: Recorder, channel: Channel, pause_s: float = PAUSE_S) -> None:
+    def __init__(self, recorder: Recorder, channel: Channel) -> None:
         self._recorder = recorder
         self._channel = channel
-        self._pause_s = pause_s
+        self._pause_s = 0.0
         self._hands: list[Hand] = []
         self._readers: dict[int, Hits] = {}
         self._pid = 0
@@ -79,6 +78,7 @@ class Worker:
         if not any(one.kinds for one in offers):
             return AWAY_S[-1]
         leased = self._channel.ask(Offer(writer=writer, can=offers))
+        self._pause_s = leased.pause_s
         for work in leased.work:
             hand = next((h for h in hands if _fits(h, work)), None)
             if not self._stop.is_set():

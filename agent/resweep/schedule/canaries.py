@@ -38,7 +38,8 @@ class CanarySettings:
     """How often canaries run, in seconds: `every_s` as a rule, `confirm_s` after a failure or in doubt.
 
     `texts` are embedded and at most `queries` live queries frozen; `file` holds questions of the user's.
-    `lease_s` is how long a recorder may take for one piece of work; it asks again after `poll_s`.
+    `lease_s` is how long a recorder may take for one piece of work; it asks again after `poll_s`
+    and makes at most `per_second` calls.
     """
 
     every_s: float = 3600.0
@@ -48,6 +49,7 @@ class CanarySettings:
     file: str | None = None
     lease_s: float = 300.0
     poll_s: float = 10.0
+    per_second: float = 5.0
     probes_per_hour: float = 20.0
     probe_depth: int = 40
 

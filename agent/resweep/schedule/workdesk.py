@@ -95,7 +95,8 @@ class WorkDesk:
             for can in able:
                 self._plan(can, offer.writer, now)
             work = self.leases.take(offer.writer, lambda one: any(_fits(one, can) for can in able), AT_ONCE)
-            return Leased(work=tuple(work), again_s=self.settings.poll_s)
+            pace = {"again_s": self.settings.poll_s, "pause_s": 1 / self.settings.per_second}
+            return Leased(work=tuple(work), **pace)
 
     def answer(self, answer: WorkAnswer) -> bool:
         """Take an answer; False where the lease had ended and the work is another recorder's."""

@@ -36,7 +36,7 @@ class WorkFolder:
                 self._desk.answer(decode_answer(body))
             except InputError as error:
                 log.warning("an answer to work could not be used: %s", error)
-        for body in self._bodies("offers"):
+        for body in self._bodies("offers", unless="todo"):  # one that has work waits until it took that
             try:
                 self._lease(body)
             except InputError as error:
@@ -51,9 +51,11 @@ class WorkFolder:
         if leased.work:
             self._put(f"{offer.writer}.json", encode(leased))
 
-    def _bodies(self, kind: str) -> Iterator[bytes]:
-        """Yield the files of a kind, each once."""
+    def _bodies(self, kind: str, unless: str | None = None) -> Iterator[bytes]:
+        """Yield the files of a kind, each once; those with one of the same name elsewhere stay."""
         for path in sorted((self._folder / kind).glob("*.json")):
+            if unless is not None and (self._folder / unless / path.name).exists():
+                continue
             try:
                 body = path.read_bytes() if path.stat().st_size <= BODY_MAX else b""
                 path.unlink()
