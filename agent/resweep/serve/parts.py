@@ -55,6 +55,7 @@ def canary_settings(settings: Settings) -> CanarySettings:
         file=canary.file,
         lease_s=canary.lease_s,
         poll_s=canary.poll_s,
+        per_second=canary.per_second,
         probes_per_hour=probe.per_hour,
         probe_depth=probe.depth,
     )
