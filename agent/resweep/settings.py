@@ -265,6 +265,29 @@ class ProbeSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSection:
+    """Sampling into the labelled set: retrievals a day and pipeline by stratum; docs/labelling.md."""
+
+    uniform: float = _setting(24.0, "Retrievals a day that are sampled evenly, of each pipeline.", low=0)
+    low_confidence: float = _setting(10.0, "Those among the least confident of their config.", low=0)
+    novel: float = _setting(8.0, "Those far from every question of the labelled set.", low=0)
+    empty_or_short: float = _setting(6.0, "Those that returned nothing, or fewer than asked.", low=0)
+    feedback: float = _setting(8.0, "Those with negative, not-found or escalated feedback.", low=0)
+    canary_lost: float = _setting(4.0, "Those that ask what a canary lost the answer of.", low=0)
+    seed: str = _setting("resweep", "Another text draws another sample of the same traffic.")
+    holdout: float = _setting(
+        0.2, "Share of question clusters that confirm a depth and never choose one.", low=0, high=0.9
+    )
+    wanted: int = _setting(400, "Judged cases that a sweep is said to need.", low=20)
+    embedder: str | None = _setting(
+        None,
+        "Function `module:object` that turns a list of texts into vectors, by which novelty is told; else the "
+        "words decide.",
+    )
+    every_s: float = _setting(10.0, "Seconds between two looks at what was sampled.", low=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebSection:
     """Who may see and do what on the pages. `agent.token` makes an admin."""
 
@@ -307,6 +330,7 @@ class Settings:
     detect: DetectSection = field(default_factory=DetectSection)
     canary: CanarySection = field(default_factory=CanarySection)
     probe: ProbeSection = field(default_factory=ProbeSection)
+    label: LabelSection = field(default_factory=LabelSection)
     sweep: SweepSection = field(default_factory=SweepSection)
     web: WebSection = field(default_factory=WebSection)
     severities: Mapping[Reason, Severity] = field(default_factory=dict)
