@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import resweep
-from resweep.domain.work import Ask, Can, Leased, Offer, Work, WorkAnswer
+from resweep.domain.work import Ask, Can, Leased, Offer, Work, WorkAnswer, WorkKind
 from resweep.record.asked import complete, deeper, way_of
 from resweep.record.embedding import embed_with, embedder_of
 from resweep.record.hand import HELD_MAX
@@ -60,12 +60,12 @@ class Bench:
         self.recorder.worker = self.worker = Worker(self.recorder, self.desk)
         take_up(self.recorder, self.watch, self.call, names, embed, True)
 
-    def do(self, kind: str, *asks: Ask, **more: Any) -> WorkAnswer:
+    def do(self, kind: WorkKind, *asks: Ask, **more: Any) -> WorkAnswer:
         """Lease one piece of work and return what it came to."""
         record = self.watch.record
         work = Work(
             id="w", kind=kind, pipeline="bot", config=record.config, basis=record.basis, asks=asks, **more
-        )  # type: ignore[arg-type]
+        )
         self.desk.todo = [work]
         self.worker.turn()
         return self.desk.answers[-1]
