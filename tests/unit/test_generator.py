@@ -17,6 +17,11 @@ from resweep.testing import capture
 RECORD = ConfigRecord(pipeline="bot", config="c" * 12, basis="b" * 12, document={"context_k": 8})
 
 
+def one_passage(query: str) -> list[dict[str, str]]:
+    """A retriever."""
+    return [{"id": "p"}]
+
+
 class Answers:
     """A judge that hears answers, a minute at a time."""
 
@@ -121,7 +126,7 @@ def test_other_counts_are_no_facts() -> None:
 def test_what_the_application_notes_is_counted() -> None:
     """After the answer, with its tokens."""
     with capture() as sink:
-        retrieve = resweep.watch(lambda query: [{"id": "p"}], pipeline="bot", config={"k": 1}, sink=sink)
+        retrieve = resweep.watch(one_passage, pipeline="bot", config={"k": 1}, sink=sink)
         for n in range(3):
             retrieve("where")
             resweep.note(response_model="m1", system_fingerprint=f"fp{n % 2}", prompt_tokens=100)
@@ -135,7 +140,7 @@ def test_what_the_application_notes_is_counted() -> None:
 def test_a_value_that_is_never_the_same_fills_no_window() -> None:
     """Beyond a bound the values are one."""
     with capture() as sink:
-        retrieve = resweep.watch(lambda query: [{"id": "p"}], pipeline="bot", config={"k": 1}, sink=sink)
+        retrieve = resweep.watch(one_passage, pipeline="bot", config={"k": 1}, sink=sink)
         retrieve("where")
         for n in range(1000):
             resweep.note(response_model=f"request-{n}")
