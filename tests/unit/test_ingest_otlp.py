@@ -198,6 +198,15 @@ def test_a_reranker_beside_the_retriever_is_its_second_stage() -> None:
     assert (only(traces).reranked, round(only(traces).stages["rerank_s"], 3)) == (20, 0.04)
 
 
+def test_a_span_of_openllmetry_says_what_it_is_in_its_operation() -> None:
+    """Its kind is `task`, its answer one text; with content off it says nothing of what was returned."""
+    said = {"traceloop.span.kind": "task", "gen_ai.operation.name": "vector_db_retrieve"}
+    output = {"documents": [{"page_content": "t", "metadata": {"source": "a.md"}}], "count": 1}
+    event = only(as_json(span({**said, "traceloop.entity.output": json.dumps(output)})))
+    assert (event.returned, event.hits[0].source, event.truncated) == (1, "a.md", False)
+    assert only(as_json(span(said))).truncated
+
+
 def test_spans_of_other_work_are_passed_over() -> None:
     """An LLM call is no retrieval, and neither is a span without any of the names."""
     assert as_json(span({"openinference.span.kind": "LLM"}), span({"http.method": "GET"})).mapped.events == []

@@ -42,7 +42,7 @@ class SpanTally:
         for pipeline, n in sorted(truncated.items()):
             yield (
                 f"{n} spans of {pipeline} came without part of their answer, and count as no answer: raise "
-                "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT where they are made"
+                "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT where they are made, or let the instrumentation send content"
             )
         if malformed:
             yield f"{malformed} attributes of spans list a document without an index, and were passed over"

@@ -80,8 +80,9 @@ def _sorted(
 
 
 def _is(span: Span, kinds: tuple[str, ...]) -> bool:
-    kind = span.fields.get("kind") or span.fields.get("operation")
-    return isinstance(kind, str) and kind.casefold() in kinds
+    """Whether kind or operation of a span is one of some: one of them may say less."""
+    said = (span.fields.get("kind"), span.fields.get("operation"))
+    return any(isinstance(one, str) and one.casefold() in kinds for one in said)
 
 
 def _is_retrieval(span: Span) -> bool:
