@@ -16,6 +16,7 @@ from resweep.schedule.desk import Desk
 from resweep.schedule.leading import Leadership
 from resweep.schedule.ledger import StoreLedger
 from resweep.schedule.lockwatch import LockWatch
+from resweep.schedule.passive import PassiveDesk
 from resweep.schedule.runner import Runner
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
@@ -158,14 +159,23 @@ class Agent:
         desk = Desk(store, judge_maker(self.settings, self.rules), self.clock)
         desk.open()
         work = WorkDesk(store, desk, canary_settings(self.settings), self.clock)
-        intake = Intake(store, lambda batch: self._heard(batch, desk, work))
+        passive = PassiveDesk(store, self.clock)
+        passive.open()
+        intake = Intake(store, lambda batch: self._heard(batch, desk, work, passive))
         at_most = self.settings.limits.spool_files
         spool = Spool(self.where.spool, intake, clock=self.clock, at_most=at_most)
         outlets = Outlets.of(self.settings, self, self.clock)
         watch = LockWatch(store, desk, lock_finder(self.settings))
         folder = WorkFolder(self.where.spool / "work", work)
         at = Workplace(
-            store=store, desk=desk, intake=intake, spool=spool, watch=watch, work=work, work_folder=folder
+            store=store,
+            desk=desk,
+            passive=passive,
+            intake=intake,
+            spool=spool,
+            watch=watch,
+            work=work,
+            work_folder=folder,
         )
         jobs = tuple(jobs_of(self.settings, at, outlets, self.clock))
         runner = Runner(jobs, StoreLedger(store), clock=self.clock, leads=lambda: self._lease.held)
@@ -173,6 +183,7 @@ class Agent:
         return Desks(
             store=store,
             desk=desk,
+            passive=passive,
             intake=intake,
             spool=spool,
             watch=watch,
@@ -182,9 +193,12 @@ class Agent:
             outlets=outlets,
         )
 
-    def _heard(self, batch: Batch, desk: Desk, work: WorkDesk) -> None:
+    def _heard(self, batch: Batch, desk: Desk, work: WorkDesk, passive: PassiveDesk) -> None:
+        """Tell everybody of a batch that was applied."""
         self.watches.heard(batch, self.clock.now())
-        _tell(batch, desk, work)
+        desk.heard(batch)
+        work.heard(batch)
+        passive.heard(batch)
 
     def _end(self) -> None:
         desks, self._desks = self._desks, None
@@ -195,6 +209,7 @@ class Agent:
         if not desks.runner.stop():
             log.warning("a job still runs; its next run covers what it leaves undone")
         if self._lease.held:
+            _quietly("what was learnt", desks.passive.save)
             _quietly("the judge's state", desks.desk.sit)
         _quietly("exporters", desks.outlets.close)
         _quietly("the store", desks.store.close)
@@ -220,12 +235,6 @@ class Agent:
             yield Sample("resweep_job_late_runs_total", (job.name,), float(job.late))
             yield Sample("resweep_job_skipped_runs_total", (job.name,), float(job.skipped))
             yield Sample("resweep_job_last_lateness_seconds", (job.name,), job.lateness_s)
-
-
-def _tell(batch: Batch, desk: Desk, work: WorkDesk) -> None:
-    """Tell everybody of a batch that was applied."""
-    desk.heard(batch)
-    work.heard(batch)
 
 
 def _troubles(desks: Desks, live: bool) -> Iterator[str]:

@@ -17,6 +17,7 @@ from resweep.schedule.desk import Desk
 from resweep.schedule.due import Due, Every
 from resweep.schedule.job import Job
 from resweep.schedule.lockwatch import LockWatch
+from resweep.schedule.passive import PassiveDesk
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.settings import Settings
@@ -101,6 +102,7 @@ class Workplace:
 
     store: SqlStore
     desk: Desk
+    passive: PassiveDesk
     intake: Intake
     spool: Spool
     watch: LockWatch
@@ -118,6 +120,7 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     """Yield the jobs of an agent with these parts."""
     yield Job(name="ingest", timetable=Every(INGEST_S), run=lambda run: _ignore(at.spool.run()))
     yield Job(name="judge", timetable=Every(JUDGE_S), run=lambda run: _ignore(at.desk.sit()))
+    yield Job(name="passive", timetable=Every(JUDGE_S), run=lambda run: at.desk.merge(at.passive.sit()))
     yield Job(name="housekeeping", timetable=Every(TIDY_S), run=lambda run: _ignore(at.store.housekeep()))
     yield Job(name="lock-file", timetable=Every(LOCK_S), run=at.watch.run)
     yield Job(name="canaries", timetable=Every(CANARIES_S), run=at.work.run)

@@ -124,7 +124,7 @@ class Replayer:
         for pipeline in list(self._deltas):
             self._flush(pipeline)
         for engine in self._engines.values():
-            engine.advance(self._now)
+            engine.finish()
         self.judge.advance(self._now, self.result.events - 1, final=True)
         self._drain()
         self.result.verdicts = self.judge.verdicts(self._now)

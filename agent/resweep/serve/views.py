@@ -27,6 +27,7 @@ def status(agent: Agent, desks: Desks) -> dict[str, object]:
     """Return `resweep.status/1`: the agent, and every pipeline with its verdict in words."""
     now = agent.clock.now()
     health = agent.health()
+    layers = desks.passive.layers()
     return {
         "schema": STATUS_SCHEMA,
         "ts": now,
@@ -43,7 +44,10 @@ def status(agent: Agent, desks: Desks) -> dict[str, object]:
             "lock_file": {"trouble": desks.watch.trouble},
             "jobs": jobs_object(desks),
         },
-        "pipelines": pipelines_object(desks.store, desks.desk.verdicts(now), now),
+        "pipelines": [
+            pipeline | {"layers": msgspec.to_builtins(layers.get(str(pipeline["name"]), []))}
+            for pipeline in pipelines_object(desks.store, desks.desk.verdicts(now), now)
+        ],
     }
 
 
