@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from resweep.domain.errors import UsageError
-from resweep.domain.measures import MEASURES, RELEVANT_GRADE
+from resweep.domain.measures import MEASURES
 from resweep.domain.resample import Comparison, compare
 from resweep.sweep.evidence import Cell, Evidence, gather
 from resweep.sweep.lists import Case, Lists, RankedList
-from resweep.sweep.matching import Matched
+from resweep.sweep.matching import Matched, name_in, relevant_of
 from resweep.sweep.settings import SweepSettings
 
 SHOWN_CASES = 50  # lost cases whose passages are told in full
@@ -98,7 +98,7 @@ def _compared(
         ranked, matched = run.lists[row] or RankedList(()), run.matched[row]
         passages = tuple(ranked.ids[: cell.context_k])
         got = set(matched.ranking[: cell.context_k])
-        wanted = tuple(p for p, g in matched.judgments.items() if g >= RELEVANT_GRADE and p not in got)
+        wanted = tuple(p for p in relevant_of(case) if name_in(case, ranked, p) not in got)
         shown = _shown(ranked, matched, cell.context_k) if order < SHOWN_CASES else ()
         return CaseChange(case.case_id, case.query, float(old[row]), float(new[row]), passages, wanted, shown)
 

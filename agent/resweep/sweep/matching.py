@@ -49,3 +49,14 @@ def match(case: Case, ranked: RankedList) -> Matched:
 
 def _name(passage: str, text: str | None) -> str:
     return f"text:{text}" if text else passage
+
+
+def relevant_of(case: Case) -> list[str]:
+    """Return the ids of a case's relevant passages, as they were judged."""
+    return [passage for passage, grade in (case.judgments or {}).items() if grade >= RELEVANT_GRADE]
+
+
+def name_in(case: Case, ranked: RankedList, passage: str) -> str:
+    """Return the name that a judged passage has in the matched ranking of a list."""
+    texts = dict(zip(reversed(ranked.ids), reversed(ranked.text_hashes or ()), strict=False))
+    return _name(passage, case.text_hashes.get(passage) or texts.get(passage))

@@ -109,12 +109,15 @@ class Plan:
     best: Sequence[int] = ()
     zero: bool = False
     most: float = float("inf")
+    log: bool = True  # where the depths span enough
 
 
 def draw(plan: Plan, size: Size) -> Chart:
     """Return a chart of a plan at a size."""
     ks = sorted({value.k for one in plan.series for value in one.values})
-    x = Scale(ks[0], ks[-1], size.left + 8, size.width - size.right - 6, log=ks[-1] / ks[0] >= LOG_FROM)
+    x = Scale(
+        ks[0], ks[-1], size.left + 8, size.width - size.right - 6, log=plan.log and ks[-1] / ks[0] >= LOG_FROM
+    )
     shown = [
         end
         for one in plan.series
@@ -132,7 +135,7 @@ def draw(plan: Plan, size: Size) -> Chart:
         x_title=plan.x_title if not size.narrow else plan.x_title.partition(":")[0],
         y_title=plan.y_title,
         x_ticks=[Tick(x(k), str(k) if i in named else "") for i, k in enumerate(ks)],
-        y_ticks=[Tick(y(v), plan.write(v)) for v in round_ticks(low, high)],
+        y_ticks=[Tick(y(v), plan.write(v) if v else "0") for v in round_ticks(low, high)],
         series=[_drawn(one, x, y, plan.write) for one in plan.series],
         labels=[*_ends(plan, x, y, size), *_picked(plan, x, y, size, bool(best))],
         best=(best[0] - 9, best[-1] - best[0] + 18) if best else None,
@@ -172,7 +175,8 @@ def _ends(plan: Plan, x: Scale, y: Scale, size: Size) -> list[Label]:
     for at, number, one in ends:
         value = plan.write(one.values[-1].mean)
         if size.narrow or len(plan.series) == 1:
-            above = at - 10 if at - 10 > size.top else at + 18
+            crowded = plan.chosen == one.values[-1].k or at - 10 <= size.top
+            above = at + 20 if crowded else at - 10
             place = max(above, floor + _LINE)
             words = f"{one.name}, {value}" if len(plan.series) > 1 else value
             labels.append(Label(x(one.values[-1].k) + 4, place, words, f"t{number} halo", "end"))

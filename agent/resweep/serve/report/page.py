@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -13,9 +13,12 @@ from resweep.serve.report import words
 from resweep.serve.report.charts import NARROW, SMALL, WIDE, Chart, Plan, Series, Value, draw
 
 SHOWN_REGRESSIONS = 50
+FIRST_FINDINGS = 5  # the rest unfolds
 SHOWN_SLICES, LEAST_SLICE = 40, 5  # cases; smaller ones are in the JSON, unless they are critical
 _X = "context_k: passages that reach the prompt (log scale where depths span much)"
+FELT_S = 0.02  # a call faster than this at every depth has no curve worth looking at
 Json = Mapping[str, Any]
+_SPENT = ("prompt_tokens", "cost_usd", "latency_p50_s", "latency_p95_s")
 
 
 def render(report: Json) -> str:
@@ -45,9 +48,11 @@ def view(report: Json) -> dict[str, Any]:
         "title": _title(report),
         "facts": _facts(report, row),
         "main": _both(_main_plan(report, row)),
-        "findings": [(words.TITLES.get(f["code"], ""), f["text"]) for f in report["diagnosis"]],
+        "findings": [words.titled(found["code"], found["text"]) for found in report["diagnosis"]],
+        "first_findings": FIRST_FINDINGS,
         "columns": _columns(report),
         "rows": [_table_row(point, report) for point in report["points"]],
+        "spent": [name for name in _SPENT if any(point[name] is not None for point in report["points"])],
         "grid": _grid(report),
         "tokens": _small(_cost_plan(report, row)),
         "latency": _small(_latency_plan(report, row)),
@@ -191,6 +196,7 @@ def _cost_plan(report: Json, row: Sequence[Json]) -> Plan | None:
         write=words.usd if name == "cost_usd" else words.number,
         chosen=report["chosen"]["context_k"],
         zero=True,
+        log=False,
     )
 
 
@@ -198,7 +204,7 @@ def _latency_plan(report: Json, row: Sequence[Json]) -> Plan | None:
     which = "p95" if sum(p["latency_p95_s"] is not None for p in row) > 1 else "p50"
     name = f"latency_{which}_s"
     values = [Value(p["context_k"], p[name]) for p in row if p[name] is not None]
-    if len(values) < 2:
+    if len(values) < 2 or max(value.mean for value in values) < FELT_S:
         return None
     codes = {found["code"] for found in report["diagnosis"]}
     knee = "Time has a knee" if "latency_knee" in codes else "Time: no knee"
@@ -211,6 +217,7 @@ def _latency_plan(report: Json, row: Sequence[Json]) -> Plan | None:
         write=words.seconds,
         chosen=report["chosen"]["context_k"],
         zero=True,
+        log=False,
     )
 
 
@@ -233,7 +240,7 @@ def _table_row(point: Json, report: Json) -> dict[str, Any]:
     chosen = report["chosen"]
     at = [point["candidate_k"], point["context_k"]]
     if point["state"] != "measured":
-        result = point["why"]
+        result = "impossible" if point["state"] == "impossible" else point["why"]
     elif at == [chosen["candidate_k"], chosen["context_k"]]:
         result = "chosen"
     else:
@@ -242,48 +249,44 @@ def _table_row(point: Json, report: Json) -> dict[str, Any]:
 
 
 def _grid(report: Json) -> dict[str, Any] | None:
-    """Return the grid of the objective as rows of (text, shade 0-4, best); None for one candidate depth."""
+    """Return the grid of the objective, a row for each candidate depth; None for one candidate depth."""
     points = report["points"]
     candidates = sorted({point["candidate_k"] for point in points})
     if len(candidates) < 2:
         return None
     ks = sorted({point["context_k"] for point in points})
-    by_cell = {(point["candidate_k"], point["context_k"]): point for point in points}
+    states = {(point["candidate_k"], point["context_k"]): point["state"] for point in points}
     means = {
-        cell: point["measures"][report["objective"]]["mean"]
-        for cell, point in by_cell.items()
+        (point["candidate_k"], point["context_k"]): point["measures"][report["objective"]]["mean"]
+        for point in points
         if point["state"] == "measured"
     }
-    known = [mean for mean in means.values() if mean is not None]
-    best = max((cell for cell in means if means[cell] is not None), key=lambda c: means[c], default=None)
+    known = {cell: mean for cell, mean in means.items() if mean is not None}
+    best = max(known, key=lambda cell: known[cell], default=None)
     chosen = (report["chosen"]["candidate_k"], report["chosen"]["context_k"])
-    rows = [
-        (
-            c,
-            [
-                _grid_cell(by_cell[c, k], means.get((c, k)), known, (c, k) == best, (c, k) == chosen)
-                for k in ks
-            ],
-        )
-        for c in candidates
-    ]
-    return {
-        "ks": ks,
-        "rows": rows,
-        "best": best,
-        "chosen": chosen,
-        "name": words.name_of(report["objective"]),
-    }
+    rows = []
+    for c in candidates:
+        cells: list[dict[str, Any]] = []
+        for k in ks:
+            at = (c, k)
+            if at in known:
+                shade = _shade(known[at], known.values())
+                text = words.percent(known[at])
+                cells.append(
+                    {"text": text, "shade": shade, "best": at == best, "chosen": at == chosen, "span": 1}
+                )
+            elif cells and cells[-1]["text"] == states[at]:
+                cells[-1]["span"] += 1
+            else:
+                cells.append({"text": states[at], "shade": None, "best": False, "chosen": False, "span": 1})
+        rows.append((c, cells))
+    name = words.name_of(report["objective"])
+    return {"ks": ks, "rows": rows, "best": best, "chosen": chosen, "name": name}
 
 
-def _grid_cell(
-    point: Json, mean: float | None, known: Sequence[float], best: bool, chosen: bool
-) -> dict[str, Any]:
-    if mean is None:
-        return {"text": point["state"], "shade": None, "best": False, "chosen": False}
+def _shade(mean: float, known: Collection[float]) -> int:
     low, high = min(known), max(known)
-    shade = 0 if high == low else min(4, int(5 * (mean - low) / (high - low)))
-    return {"text": words.percent(mean), "shade": shade, "best": best, "chosen": chosen}
+    return 0 if high == low else min(4, int(5 * (mean - low) / (high - low)))
 
 
 def _slices(report: Json) -> list[dict[str, Any]]:

@@ -53,9 +53,42 @@ MEASURES: Mapping[str, str] = {
 }
 
 
+# How some findings begin, which their title says already.
+_SAID = (
+    "This is a budget choice, not a peak: ",
+    "A reranking problem rather than a k problem: ",
+    "No latency knee: ",
+    "Recall and accuracy do not point apart: ",
+)
+
+
+def titled(code: str, text: str) -> tuple[str, str]:
+    """Return a finding's title and its text without what the title says; the title may be empty."""
+    title = TITLES.get(code, "")
+    for said in _SAID:
+        if title and text.startswith(said):
+            rest = text.removeprefix(said)
+            named = "@" in rest.split(" ", 1)[0]  # a measure's name stays as it is written
+            return title, rest if named else rest[0].upper() + rest[1:]
+    return title, text
+
+
 def name_of(measure: str) -> str:
     """Return a measure's name as a reader knows it."""
     return MEASURES.get(measure, measure.replace("_", " ").capitalize())
+
+
+SPENT: Mapping[str, str] = {
+    "prompt_tokens": "Tokens",
+    "cost_usd": "USD / answer",
+    "latency_p50_s": "p50",
+    "latency_p95_s": "p95",
+}
+
+
+def spent(name: str, value: float | None) -> str:
+    """Return what a depth takes: tokens, money or time."""
+    return number(value) if name == "prompt_tokens" else usd(value) if name == "cost_usd" else seconds(value)
 
 
 def percent(share: float | None, digits: int = 1) -> str:
