@@ -20,6 +20,7 @@ from resweep.paths import FILE_MODE, FOLDER_MODE
 from resweep.record.http import HttpSink, NoRedirect
 from resweep.record.spool import SpoolSink
 
+FIRST_S = 2.0  # between two looks into the folder, until an agent has said how often
 ANSWER_MAX = 8 << 20  # bytes of what an agent may ask at once
 
 
@@ -84,6 +85,7 @@ class FolderChannel:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._again_s = FIRST_S
 
     def ask(self, offer: Offer) -> Leased:
         """Put the offer down and take what was asked since."""
@@ -94,10 +96,14 @@ class FolderChannel:
         except FileNotFoundError:
             body = b""
         self._put("offers", offer.writer, encode(offer))
+        if not body:
+            return Leased(again_s=self._again_s)
         try:
-            return decode_leased(body) if body else Leased()
+            leased = decode_leased(body)
         except InputError as error:
             raise OSError(str(error)) from None
+        self._again_s = leased.again_s
+        return leased
 
     def answer(self, answer: WorkAnswer) -> None:
         """Put an answer down."""

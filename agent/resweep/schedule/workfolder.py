@@ -47,9 +47,7 @@ class WorkFolder:
         offer = decode_offer(body)
         if not offer.writer.isalnum():
             raise InputError(f"expected a writer id of letters and digits; got {offer.writer!r}")
-        leased = self._desk.lease(offer)
-        if leased.work:
-            self._put(f"{offer.writer}.json", encode(leased))
+        self._put(f"{offer.writer}.json", encode(self._desk.lease(offer)))
 
     def _bodies(self, kind: str, unless: str | None = None) -> Iterator[bytes]:
         """Yield the files of a kind, each once; those with one of the same name elsewhere stay."""
