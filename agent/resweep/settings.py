@@ -58,7 +58,7 @@ class AgentSettings:
     rules_file: str | None = _setting(
         None,
         "File of your own rules on what a change to a config means, tried before the shipped ones "
-        "(`resweep rules` shows those).",
+        "(`resweep rules` shows those). Recorders read it too, from the same file and variable.",
         path=True,
     )
     standby: bool = _setting(
@@ -281,8 +281,8 @@ class LabelSection:
     wanted: int = _setting(400, "Judged cases that a sweep is said to need.", low=20)
     embedder: str | None = _setting(
         None,
-        "Function `module:object` that turns a list of texts into vectors, by which novelty is told; else the "
-        "words decide.",
+        "Function `module:object` that turns a list of texts into vectors, by which novelty is told; else "
+        "the words decide.",
     )
     every_s: float = _setting(10.0, "Seconds between two looks at what was sampled.", low=1)
 

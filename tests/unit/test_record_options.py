@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import resweep
+from resweep.record.adapters.base import Facts
+from resweep.record.identity import config_of, rules_of
 from resweep.record.options import options, reset, salt_of
 
 
@@ -52,3 +54,23 @@ def test_the_salt_is_kept_beside_the_spool(tmp_path: Path) -> None:
     assert salt_of(None, environ) == salt_of(None, environ)
     assert (tmp_path / "salt").stat().st_mode & 0o777 == 0o600
     assert salt_of("mine", environ) == b"mine"
+
+
+def test_a_users_own_rules_hold_for_recorders_too(tmp_path: Path) -> None:
+    """What `check` calls inert is inert in a service: the hash does not change with it."""
+    (tmp_path / "mine.yaml").write_text(
+        "schema: resweep.invalidation/1\nrules:\n  - {path: colour, effect: inert, because: ours}\n"
+    )
+    (tmp_path / "resweep.toml").write_text('[agent]\nrules_file = "mine.yaml"\n')
+    found = options({}, tmp_path).rules_file
+    assert found == str(tmp_path / "mine.yaml")
+    one, other = (
+        config_of(None, "p", {"colour": c, "context_k": 3}, Facts(), rules_of(found)).config for c in "ab"
+    )
+    assert one == other
+
+
+def test_recorders_of_one_agent_share_a_salt_by_its_token() -> None:
+    """Replicas in different containers know the same question again."""
+    assert salt_of(None, {}, secret="token-of-the-agent") == salt_of(None, {}, secret="token-of-the-agent")
+    assert salt_of(None, {}, secret="one") != salt_of(None, {}, secret="two")

@@ -136,8 +136,9 @@ def test_the_detect_section_is_what_the_layers_take() -> None:
 
 
 def test_the_record_section_is_what_recorders_read() -> None:
-    """Same names, same defaults."""
+    """Same names, same defaults; besides it they heed the agent's rules file."""
     outside = {f.name: f.default for f in fields(Options) if f.name in _FROM_OUTSIDE}
+    assert outside.pop("rules_file") is None
     section = {one.name: one.default for one in settings.known() if one.section == "record"}
     assert section == outside
 

@@ -18,7 +18,7 @@ from resweep.domain.values import identity, label
 from resweep.record.adapters import adapter_for
 from resweep.record.adapters.base import Adapter, Facts
 from resweep.record.call import current, extra_of, innermost
-from resweep.record.identity import config_of, declared_depth
+from resweep.record.identity import config_of, declared_depth, rules_of
 from resweep.record.objects import unwatch_object, watch_of
 from resweep.record.options import Options, options, salt_of
 from resweep.record.options import configure as _configure
@@ -39,7 +39,7 @@ def watch(
     *,
     pipeline: str = "default",
     config: object = None,
-    sink: Any = None,
+    sink: Any = ...,
     registry: Any = None,
     capture: Capture | None = None,
     redact: Callable[[str], str] | None = None,
@@ -54,7 +54,8 @@ def watch(
     """Record every retrieval of a retriever; return the retriever, or for a function its recording twin.
 
     `config` is the pipeline's declared config (nested plain data); without one its identity is what the live
-    object shows. `sink` is "none", "spool:PATH", an http URL of an agent, or an object with write and close.
+    object shows. `sink` is "none" (or None), "spool:PATH", an http URL of an agent, or an object with write
+    and close; without one, what the process is set to.
     `capture` says whose texts are kept: "none", "sampled" or "text"; `redact` maps each text to what may be
     kept. `extract` maps an answer to its passages where they are not found. `tokens` is a tokenizer or a
     function from text to a count. `probe` runs the retriever at a depth: `probe(query, k, **kwargs)`.
@@ -107,13 +108,17 @@ def _is_watched_so(retriever: Any, recorder: Recorder, given: _Given) -> bool:
         return False
     if given.config is None:
         return True
-    return config_of(retriever, known.pipeline, given.config, Facts()).config == known.config
+    return (
+        config_of(retriever, known.pipeline, given.config, Facts(), rules_of(options().rules_file)).config
+        == known.config
+    )
 
 
 def _watch(retriever: Any, recorder: Recorder, given: _Given, defaults: Options) -> Any:
     adapter = adapter_for(retriever)
     facts = _facts(adapter, retriever)
-    record = config_of(retriever, label(given.pipeline), given.config, facts)
+    rules = rules_of(defaults.rules_file)
+    record = config_of(retriever, label(given.pipeline), given.config, facts, rules)
     one = Watch(
         recorder,
         record,
@@ -241,7 +246,7 @@ def configure(**values: Any) -> None:
 
 def _recorder(sink: Any, registry: Any, defaults: Options) -> Recorder:
     """The recorder of a sink and registry, made at first need."""
-    wanted = defaults.sink if sink is None else sink
+    wanted = defaults.sink if sink is ... else "none" if sink is None else sink
     registry = defaults.registry if registry is None else registry
     key = (wanted if isinstance(wanted, str) else None if wanted is None else id(wanted), id(registry))
     with lock():
@@ -266,10 +271,11 @@ def _make(wanted: Any, defaults: Options) -> Recorder:
             "or RESWEEP_SINK to an agent's URL or to none",
             tried(),
         )
+    secret = defaults.token if isinstance(wanted, str) and wanted.startswith("http") else None
     local = bool(getattr(sink, "exposes", False) or getattr(sink, "synchronous", False))
     return Recorder(
         sink,
-        salt=(defaults.salt or "").encode()[:64] if local else salt_of(defaults.salt),
+        salt=(defaults.salt or "").encode()[:64] if local else salt_of(defaults.salt, secret=secret),
         ring_bytes=defaults.ring_bytes,
         flush_s=defaults.flush_s,
         sample_rate=defaults.sample_rate,
@@ -306,7 +312,7 @@ def _recorder_of(event_id: str) -> Recorder:
     for recorder in list(recorders().values()):
         if any(known == config for _, known in recorder.configs):
             return recorder
-    return _recorder(None, None, options())
+    return _recorder(..., None, options())
 
 
 def _facts(adapter: Adapter, retriever: Any) -> Facts:

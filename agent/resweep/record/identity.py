@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from resweep.domain.batch import ConfigRecord
+from resweep.domain.errors import InputError
 from resweep.domain.fingerprint import depths, fingerprint
+from resweep.domain.invalidation import InvalidationRules
 from resweep.record.adapters.base import Facts
 
 NO_IDENTITY = "0" * 12
@@ -15,7 +19,23 @@ _log = logging.getLogger("resweep")
 _told: set[str] = set()
 
 
-def config_of(obj: Any, pipeline: str, config: object, facts: Facts) -> ConfigRecord:
+@lru_cache(maxsize=8)
+def rules_of(file: str | None) -> InvalidationRules | None:
+    """Return the rules that decide what counts, None for the shipped ones; a file that is none is told of."""
+    if file is None:
+        return None
+    from resweep.shipped import invalidation_rules
+
+    try:
+        return invalidation_rules(Path(file))
+    except InputError as error:
+        _log.warning("%s; going on with the shipped rules", error)
+        return None
+
+
+def config_of(
+    obj: Any, pipeline: str, config: object, facts: Facts, rules: InvalidationRules | None = None
+) -> ConfigRecord:
     """Return the record of a config; one that has no identity is told about once and shares `NO_IDENTITY`."""
     if config is None:
         config = introspected(obj, facts)
@@ -24,7 +44,7 @@ def config_of(obj: Any, pipeline: str, config: object, facts: Facts) -> ConfigRe
         )
     observed, now = dict(facts.observed), time.time()
     try:
-        found = fingerprint(config, strict=False)
+        found = fingerprint(config, rules=rules, strict=False)
     except Exception as error:  # noqa: BLE001 - a config must not stop a service
         _tell_once(pipeline, "%s: the config has no identity (%s)", pipeline, type(error).__name__)
         return ConfigRecord(

@@ -11,6 +11,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ class Options:
     `flush_s` is how often they are handed over. `configs` is how many keep series of their own. `salt` joins
     the veiled queries of processes that do not share a home folder. `spans` is True (or "otel") for a span of
     each retrieval through the process's own tracer provider, a provider, or the URL of an OTLP/HTTP intake.
-    `canaries` lets the agent run canaries on the retrievers whose `watch` does not say.
+    `canaries` lets the agent run canaries on the retrievers whose `watch` does not say. `rules_file` holds
+    the user's own rules on what a change to a config means, as `[agent] rules_file`: the same for recorders,
+    agent and `resweep check`, or their hashes would differ.
     """
 
     sink: Any = None
@@ -50,6 +53,7 @@ class Options:
     metrics: bool = True
     spans: Any = None
     canaries: bool = False
+    rules_file: str | None = None
 
 
 _FROM_OUTSIDE: Mapping[str, type] = {
@@ -64,6 +68,7 @@ _FROM_OUTSIDE: Mapping[str, type] = {
     "flush_s": float,
     "configs": int,
     "canaries": bool,
+    "rules_file": str,
 }
 _TRUTHS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
@@ -124,6 +129,9 @@ def _file(folder: Path | None) -> dict[str, object]:
         path = next((at / _FILE for at in (start, *start.parents) if (at / _FILE).is_file()), None)
         document = tomllib.loads(path.read_text("utf-8")) if path else {}
         section = {**_canaries(document.get("canary", {})), **document.get("record", {})}
+        own = document.get("agent", {}).get("rules_file")
+        if path is not None and isinstance(own, str):
+            section["rules_file"] = str(path.parent / Path(own).expanduser())
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         _log.warning("resweep.toml could not be read (%s); going on without it", type(error).__name__)
         return {}
@@ -135,10 +143,18 @@ def _canaries(section: Mapping[str, object]) -> dict[str, object]:
     return {"canaries": True} if section.get("every") else {}
 
 
-def salt_of(wanted: str | None, environ: Mapping[str, str] = os.environ) -> bytes:
-    """Return the salt that veils queries: the given one, or one kept beside the spool, made at first need."""
+def salt_of(
+    wanted: str | None, environ: Mapping[str, str] = os.environ, *, secret: str | None = None
+) -> bytes:
+    """Return the salt that veils queries, equal for all that hand over to one agent.
+
+    The given one; else one made of the `secret` that they share, the agent's token; else one kept beside the
+    spool, made at first need.
+    """
     if wanted:
         return wanted.encode("utf-8", "replace")[:64]
+    if secret:
+        return blake2b(secret.encode("utf-8", "replace"), digest_size=16, person=b"resweep salt").digest()
     folder = home(environ)
     if folder is None:
         return b""
