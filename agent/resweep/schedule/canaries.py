@@ -170,6 +170,7 @@ class Examiner:
         if work.kind == "embed":
             self._note_epochs(system)
         settle(self._store, self._desk, now)
+        self._desk.sit()
 
     def _accepted(self, system: System) -> set[str]:
         return accepted_digests(system, self._store.tuned(system.pipeline), self._store.epochs())

@@ -60,14 +60,15 @@ def _service() -> Iterator[Service]:
     resweep.shutdown()
 
 
-@pytest.fixture(name="watched", params=["http", "spool"])
+@pytest.fixture(name="watched")
 def _watched(
     request: pytest.FixtureRequest, agents: Callable[..., Any], service: Service, tmp_path: Path
 ) -> tuple[Any, Callable[..., Any]]:
     """Return an agent and the service's watched retriever, which hands over by URL or by files."""
     agent = agents(**HURRY).started()
     resweep.configure(token=agent.token, salt="s", flush_s=0.2, sample_rate=1.0)
-    sink = agent.url if request.param == "http" else f"spool:{agent.home / 'spool'}"
+    spool = getattr(request, "param", "http") == "spool"
+    sink = f"spool:{agent.home / 'spool'}" if spool else agent.url
     retrieve = resweep.watch(
         service.retrieve,
         pipeline="bot",
@@ -136,6 +137,7 @@ def test_a_swapped_embedder_is_found_accepted_and_found_again(
     assert open_flags(agent) == []
 
 
+@pytest.mark.parametrize("watched", ["spool"], indirect=True)
 def test_the_flag_clears_when_the_provider_goes_back(
     watched: tuple[Any, Callable[..., Any]], service: Service, until: Wait
 ) -> None:
