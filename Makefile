@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+EVERYTHING := --editable '.[agent,langchain,postgres]' --group dev
 
 .PHONY: help setup demo test check lint types long benchmarks generate adapters clean
 
@@ -16,8 +17,9 @@ $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "resweep needs Python 3.11 or later; none was found. Install it, or say: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "setting up $(VENV) (a minute or two, once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[agent,langchain,postgres]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python $(EVERYTHING) \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check $(EVERYTHING)
 	@touch $(READY)
 
 demo: $(READY) ## See the whole loop on a real corpus, on this machine

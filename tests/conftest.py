@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib.util import find_spec
 
 import pytest
@@ -24,6 +24,34 @@ def need(found: bool, what: str) -> None:
     if REQUIRED:
         pytest.fail(f"RESWEEP_REQUIRE=all, and {what} is missing", pytrace=False)
     pytest.skip(f"needs {what}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail where a file of integration tests skips itself though everything is required."""
+    report = yield
+    if REQUIRED and report.outcome == "skipped" and "integration" in collector.path.parts:
+        report.outcome = "failed"
+        report.longrepr = f"RESWEEP_REQUIRE=all, and {collector.path.name} skipped itself: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail where an integration test skips itself though everything is required."""
+    report = yield
+    if REQUIRED and report.outcome == "skipped" and item.get_closest_marker("integration"):
+        report.outcome = "failed"
+        report.longrepr = f"RESWEEP_REQUIRE=all, and {item.nodeid} skipped itself: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def require() -> Callable[[bool, str], None]:
+    """Return what skips (or fails) where something is missing: `require(found, "what it is")`."""
+    return need
 
 
 @pytest.fixture(scope="session")
