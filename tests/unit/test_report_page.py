@@ -185,7 +185,7 @@ def test_text_can_be_read_in_every_theme(theme: int) -> None:
 def test_axes_name_round_numbers() -> None:
     """A cut range for rates, from zero for counts, never above the most there can be."""
     assert round_range([0.6, 0.93], zero=False, most=1.0) == pytest.approx((0.6, 1.0))
-    assert round_range([512, 20480], zero=True) == (0.0, 25000.0)
+    assert round_range([512, 20480], zero=True) == (0.0, 30000.0)
     assert round_ticks(0.5, 1.0) == [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     assert spread([0, 5, 30, 58, 60], 20) == [0, 2, 4]
 

@@ -57,6 +57,13 @@ def compare_depths(evidence: Evidence, before: Cell, after: Cell, settings: Swee
     return _compared((evidence, before), (evidence, after), settings.objective, settings)
 
 
+class Side(NamedTuple):
+    """One of two systems: its lists by case id, and the depth at which it is looked at."""
+
+    lists: Lists
+    k: int
+
+
 def compare_runs(
     cases: Sequence[Case], before: Lists, after: Lists, k: int, settings: SweepSettings
 ) -> Compared:
@@ -65,11 +72,24 @@ def compare_runs(
     Cases whose list was cut off before k in either run are left out. Raises UsageError where the objective
     is not of retrieval.
     """
+    return compare_sides(cases, Side(before, k), Side(after, k), settings)
+
+
+def compare_sides(cases: Sequence[Case], before: Side, after: Side, settings: SweepSettings) -> Compared:
+    """Return what moving from one system at its depth to another at its own does; else as `compare_runs`."""
     if settings.objective not in MEASURES:
         raise UsageError(f"expected a measure among {', '.join(MEASURES)}, got `{settings.objective}`")
-    known = [case for case in cases if _deep_enough(case, before, k) and _deep_enough(case, after, k)]
-    sides = [(gather(known, {k: lists}, [k], reach=False), Cell(k, k)) for lists in (before, after)]
+    known = comparable(cases, before, after)
+    sides = [
+        (gather(known, {side.k: side.lists}, [side.k], reach=False), Cell(side.k, side.k))
+        for side in (before, after)
+    ]
     return _compared(sides[0], sides[1], settings.objective, settings)
+
+
+def comparable(cases: Sequence[Case], before: Side, after: Side) -> list[Case]:
+    """Return the cases whose lists reach the depth on both sides."""
+    return [case for case in cases if all(_deep_enough(case, side.lists, side.k) for side in (before, after))]
 
 
 def _deep_enough(case: Case, lists: Lists, k: int) -> bool:

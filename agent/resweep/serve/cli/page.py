@@ -27,11 +27,12 @@ environment and flags: see docs/configuration.md. `NO_COLOR` is respected.
 | code | meaning |
 |---|---|
 | 0 | done (`check`: the tuned k is valid) |
-| 1 | `check`: not valid; `doctor`: something is broken. No other command ends with 1 |
+| 1 | `check`: not valid; `compare`: a limit fails; `doctor`: something is broken. Nothing else ends with 1 |
 | 2 | usage, unreadable input, or an internal error |
 | 3 | the store refuses: full, read-only, or locked |
 | 4 | the address to listen on is taken |
 | 5 | another agent leads on this store |
+| 6 | the budget of a sweep is spent or cannot suffice |
 | 130 | interrupted by Ctrl-C |
 | 141 | the reader of the output went away, as in `resweep status \\| head` |
 """

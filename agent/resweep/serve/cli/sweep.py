@@ -169,7 +169,7 @@ def sweep(
         target = retriever or section.retriever
         if target is None:
             raise UsageError("expected what to sweep; give --retriever MODULE:OBJECT, or --run RUN")
-        with _cache(loaded, fresh) as cache:
+        with open_cache(loaded, fresh) as cache:
             live = _Live(target, first_stage, revision, max_calls)
             maybe = _live(job, live, section, cache, dry_run=dry_run, as_json=as_json)
         if maybe is None:
@@ -274,7 +274,8 @@ def _live(
 
 
 @contextmanager
-def _cache(settings: Settings, fresh: bool) -> Iterator[Cache]:
+def open_cache(settings: Settings, fresh: bool) -> Iterator[Cache]:
+    """Give the answers kept between commands; `fresh` takes none of them."""
     from resweep.serve.places import places
     from resweep.serve.sweeping import HOUR_S
     from resweep.sweep.cache import Cache
