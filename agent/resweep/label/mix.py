@@ -14,9 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
 
 from resweep.domain.case import question_key
 
@@ -88,6 +85,11 @@ def _scores(
     groups: Whole,
 ) -> tuple[Numbers, tuple[str, ...]]:
     """Return out-of-fold scores, and the words that speak for the traffic over all folds."""
+    # Loaded when it is needed: it takes a second, and most starts of an agent do not compare anything.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold
+
     words = TfidfVectorizer(sublinear_tf=True, min_df=2)
     try:
         vectors = words.fit_transform(texts)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 Vectors = np.typing.NDArray[np.float64]
 Embedder = Callable[[Sequence[str]], Sequence[Sequence[float]]]
@@ -23,7 +23,7 @@ class Novelty:
 
     def __init__(self, known: Sequence[str], embed: Embedder | None = None) -> None:
         self._embed = embed
-        self._words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
+        self._words: Any = None
         self._known = self._fit(list(known)[-MOST:]) if len(known) >= LEAST else None
 
     @property
@@ -49,6 +49,9 @@ class Novelty:
     def _fit(self, known: list[str]) -> Vectors | None:
         if self._embed is not None:
             return self._unit(known)
+        from sklearn.feature_extraction.text import TfidfVectorizer  # takes a second to load
+
+        self._words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
         try:
             vectors: Vectors = self._words.fit_transform(known)
         except ValueError:  # not one word in all of them

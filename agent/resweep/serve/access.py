@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -39,6 +39,18 @@ class Access(Protocol):
 
     def tuned(self) -> Any:
         """Return the tuned depths in force."""
+
+    def case_page(self, query: dict[str, str]) -> Any:
+        """Return a page of `resweep.cases/1`."""
+
+    def case_progress(self, pipeline: str | None) -> Any:
+        """Return `resweep.cases-progress/1`."""
+
+    def case_lines(self, query: dict[str, str]) -> Any:
+        """Return a page of `resweep.cases-lines/1`."""
+
+    def import_cases(self, lines: list[object], by: str) -> Any:
+        """Take cases in."""
 
 
 class Remote:
@@ -76,6 +88,22 @@ class Remote:
     def tuned(self) -> Any:
         """Return the tuned depths in force."""
         return self._client.get("/v1/accept")
+
+    def case_page(self, query: dict[str, str]) -> Any:
+        """Return a page of `resweep.cases/1`."""
+        return self._client.get(f"/v1/cases?{urlencode(query)}")
+
+    def case_progress(self, pipeline: str | None) -> Any:
+        """Return `resweep.cases-progress/1`."""
+        return self._client.get(f"/v1/cases/progress?{urlencode({'pipeline': pipeline or ''})}")
+
+    def case_lines(self, query: dict[str, str]) -> Any:
+        """Return a page of `resweep.cases-lines/1`."""
+        return self._client.get(f"/v1/cases/lines?{urlencode(query)}")
+
+    def import_cases(self, lines: list[object], by: str) -> Any:
+        """Take cases in."""
+        return self._client.post("/v1/cases/import", {"lines": lines, "by": by})
 
 
 @dataclass(slots=True)
@@ -134,11 +162,43 @@ class Local:
 
         return calls.tuned(self.bench, self.clock.now())
 
+    def case_page(self, query: dict[str, str]) -> Any:
+        """Return a page of `resweep.cases/1`."""
+        from resweep.serve import cases
+
+        return cases.page(self.bench, query)
+
+    def case_progress(self, pipeline: str | None) -> Any:
+        """Return `resweep.cases-progress/1`."""
+        from resweep.serve import cases
+
+        return cases.progress_object(self.bench, pipeline)
+
+    def case_lines(self, query: dict[str, str]) -> Any:
+        """Return a page of `resweep.cases-lines/1`."""
+        from resweep.serve import cases
+
+        return cases.lines_page(self.bench, query)
+
+    def import_cases(self, lines: list[object], by: str) -> Any:
+        """Take cases in."""
+        import msgspec
+
+        from resweep.serve import cases
+
+        return cases.take(self.bench, msgspec.json.encode({"lines": lines, "by": by}))
+
 
 @dataclass(slots=True)
 class _Bench:
     store: Any
     desk: Any
+    make_cases: Callable[[], Any]
+
+    @property
+    def cases(self) -> Any:
+        """The labelling desk, made when it is asked for."""
+        return self.make_cases()
 
 
 @contextmanager
@@ -177,7 +237,7 @@ def running(settings: Settings, where: Places) -> Client | None:
 @contextmanager
 def _on_store(settings: Settings, where: Places) -> Iterator[Local]:
     from resweep.schedule.desk import Desk
-    from resweep.serve.parts import judge_maker, rules_of, store_settings
+    from resweep.serve.parts import case_desk, judge_maker, rules_of, store_settings
     from resweep.store import open_store
     from resweep.store.lease import Lease
 
@@ -193,7 +253,7 @@ def _on_store(settings: Settings, where: Places) -> Iterator[Local]:
             rules = rules_of(settings)
             desk = Desk(store, judge_maker(settings, rules), clock)
             desk.open()
-            yield Local(_Bench(store, desk), rules, clock)
+            yield Local(_Bench(store, desk, lambda: case_desk(settings, store, clock)), rules, clock)
         finally:
             store.close()
     finally:

@@ -21,7 +21,7 @@ from resweep.schedule.runner import Runner
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
-from resweep.serve.parts import canary_settings, judge_maker, rules_of, store_settings, version
+from resweep.serve.parts import canary_settings, case_desk, judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
 from resweep.serve.spans import SpanTally
 from resweep.serve.watches import Watches
@@ -167,6 +167,7 @@ class Agent:
         outlets = Outlets.of(self.settings, self, self.clock)
         watch = LockWatch(store, desk, lock_finder(self.settings))
         folder = WorkFolder(self.where.spool / "work", work)
+        cases = case_desk(self.settings, store, self.clock)
         at = Workplace(
             store=store,
             desk=desk,
@@ -176,6 +177,7 @@ class Agent:
             watch=watch,
             work=work,
             work_folder=folder,
+            cases=cases,
         )
         jobs = tuple(jobs_of(self.settings, at, outlets, self.clock))
         runner = Runner(jobs, StoreLedger(store), clock=self.clock, leads=lambda: self._lease.held)
@@ -189,6 +191,7 @@ class Agent:
             watch=watch,
             work=work,
             work_folder=folder,
+            cases=cases,
             runner=runner,
             outlets=outlets,
         )

@@ -23,6 +23,8 @@ from resweep.domain.errors import NewerFormatError, ResweepError, StoreError
 from resweep.serve import calls, traces, views, working
 from resweep.serve.agent import Agent, Desks, NotLeadingError
 from resweep.serve.body import RequestError, read_body
+from resweep.serve.casesapi import ROUTES as CASE_ROUTES
+from resweep.serve.casesapi import CaseHandlers
 from resweep.serve.guard import Guard, RateLimit, refusal_object
 
 log = logging.getLogger("resweep.serve")
@@ -47,6 +49,7 @@ ROUTES: Mapping[str, Mapping[str, str]] = {
     "/v1/work/{id:str}": {"POST": "worked"},
     "/v1/canaries": {"GET": "canaries"},
     "/v1/maintenance": {"GET": "maintenances", "POST": "maintain"},
+    **CASE_ROUTES,
 }
 GZIP_FROM = 1024  # bytes; smaller answers are not worth packing
 
@@ -71,7 +74,7 @@ def answer(value: object, status: int = HTTPStatus.OK) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-class Api:
+class Api(CaseHandlers):
     """The handlers. What touches the store runs in a thread, so that /healthz answers meanwhile."""
 
     def __init__(self, agent: Agent) -> None:

@@ -13,9 +13,11 @@ from resweep.domain.errors import ResweepError, UsageError
 from resweep.domain.snapshot import SnapshotSource
 from resweep.ingest.intake import Intake
 from resweep.ingest.spool import Spool
+from resweep.schedule.casedesk import CaseDesk
 from resweep.schedule.desk import Desk
 from resweep.schedule.due import Due, Every
 from resweep.schedule.job import Job
+from resweep.schedule.labelwatch import LabelWatch
 from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.passive import PassiveDesk
 from resweep.schedule.workdesk import WorkDesk
@@ -37,6 +39,7 @@ LOCK_S = 60.0
 CANARIES_S = 60.0  # between two looks at what they remember; when they run is theirs to say
 WORK_S = 1.0  # between two looks into the folder of recorders without HTTP
 TIDY_S = 3600.0
+LABELLED_S = 60.0
 CALLS_AT_ONCE = 20  # webhook calls of one run
 NEVER_S = 10 * 365 * 86400.0  # a call that was refused for good is not made again
 
@@ -108,6 +111,7 @@ class Workplace:
     watch: LockWatch
     work: WorkDesk
     work_folder: WorkFolder
+    cases: CaseDesk
 
 
 def lock_finder(settings: Settings) -> Callable[[], Path | None]:
@@ -125,6 +129,10 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     yield Job(name="lock-file", timetable=Every(LOCK_S), run=at.watch.run)
     yield Job(name="canaries", timetable=Every(CANARIES_S), run=at.work.run)
     yield Job(name="work", timetable=Every(WORK_S), run=at.work_folder.run)
+    watch = LabelWatch(at.store, at.desk, clock)
+    every = Every(settings.label.every_s)
+    yield Job(name="cases", timetable=every, run=lambda run: _ignore(at.cases.run(run)))
+    yield Job(name="labelled-set", timetable=Every(LABELLED_S), run=watch.run)
     if outlets.webhook is not None:
         caller = Caller(at.store, outlets.webhook, clock)
         yield Job(name="webhook", timetable=Every(WEBHOOK_S), run=caller.run)

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import resweep
 from resweep import shipped
 from resweep.detect.judge import Judge
 from resweep.detect.settings import DetectSettings
+from resweep.domain.clock import Clock
 from resweep.domain.duration import seconds
 from resweep.domain.invalidation import InvalidationRules
+from resweep.domain.snapshot import STRATA
+from resweep.label.settings import LabelSettings
 from resweep.schedule.canaries import CanarySettings
 from resweep.settings import Settings
 from resweep.store.settings import StoreSettings
+
+if TYPE_CHECKING:
+    from resweep.schedule.casedesk import CaseDesk
+    from resweep.store.sql import SqlStore
 
 WEBHOOK = "webhook"
 EVERY = "1h"  # between two runs of canaries
@@ -71,3 +79,27 @@ def judge_maker(settings: Settings, rules: InvalidationRules) -> Callable[[bytes
     """Return how a judge is made from a saved state."""
     told = detect_settings(settings)
     return lambda state: Judge(told, rules, state)
+
+
+def label_settings(settings: Settings) -> LabelSettings:
+    """Return what labelling is told."""
+    section = settings.label
+    return LabelSettings(
+        daily={stratum: float(getattr(section, stratum)) for stratum in STRATA},
+        seed=section.seed,
+        holdout=section.holdout,
+        wanted=section.wanted,
+    )
+
+
+def case_desk(settings: Settings, store: SqlStore, clock: Clock) -> CaseDesk:
+    """Return a labelling desk over a store. Raises UsageError for an embedder that cannot be loaded."""
+    from resweep.schedule.casedesk import CaseDesk  # loads scikit-learn
+
+    named = settings.label.embedder
+    embed = None
+    if named:
+        from resweep.serve.named import load_object
+
+        embed = load_object(named)
+    return CaseDesk(store, label_settings(settings), clock, embed)

@@ -22,18 +22,20 @@ from resweep.domain.case import (
     question_key,
     side_of,
 )
+from resweep.domain.event import Hit
 from resweep.domain.sampling import chance
 from resweep.store.cases import (
     QUEUE,
     CaseDocument,
     decode_document,
+    decode_hits,
     encode_document,
     remove_cases,
 )
 from resweep.store.names import label, plain
 from resweep.store.part import Part, chunks
 from resweep.store.reviews import draw_of, row_of, where
-from resweep.store.schema import cases, draws, judgments, plans, reviews
+from resweep.store.schema import cases, draws, judgments, lists, plans, reviews
 
 PAGE_MAX = 500
 IMPORTED_BY = "import"
@@ -113,12 +115,24 @@ class CaseSetPart(Part):
         """
         last = ""
         while True:
-            with self._db.read() as connection:
-                page = _page(connection, wanted or Filter(), last)
+            page = self.case_lines_after(wanted, last)
             yield from page
             if len(page) < PAGE_MAX:
                 return
             last = page[-1].case_id
+
+    def case_lines_after(
+        self, wanted: Filter | None = None, last: str = "", limit: int = PAGE_MAX
+    ) -> list[CaseLine]:
+        """Return the first cases of a filter after an id, by id."""
+        with self._db.read() as connection:
+            return _page(connection, wanted or Filter(), last, limit)
+
+    def hits_of(self, case_id: str) -> tuple[Hit, ...]:
+        """Return the list that a case is judged on; empty where there is none."""
+        with self._db.read() as connection:
+            payload = connection.execute(select(lists.c.payload).where(lists.c.case_id == case_id)).scalar()
+        return () if payload is None else decode_hits(payload)
 
     def import_cases(
         self, lines: Sequence[CaseLine], who: str, placed: Mapping[str, tuple[str, str]] | None = None
@@ -158,8 +172,8 @@ def age(connection: Connection, before: float) -> int:
     return removed
 
 
-def _page(connection: Connection, wanted: Filter, last: str) -> list[CaseLine]:
-    query = select(cases).where(where(wanted), cases.c.id > last).order_by(cases.c.id).limit(PAGE_MAX)
+def _page(connection: Connection, wanted: Filter, last: str, limit: int) -> list[CaseLine]:
+    query = select(cases).where(where(wanted), cases.c.id > last).order_by(cases.c.id).limit(limit)
     rows = connection.execute(query).mappings().all()
     ids = [row["id"] for row in rows]
     graded: dict[str, list[Judgment]] = {}

@@ -12,6 +12,7 @@ from resweep.domain.case import CaseLine
 from resweep.label.formats.trec import grade
 
 HEADING = "query-id\tcorpus-id\tscore\n"
+_IDS = ("_id", "id", "query_id", "doc_id")
 SPLITS = ("test", "tune", "holdout")
 
 
@@ -57,7 +58,9 @@ def texts_of(lines: Iterable[str]) -> dict[str, str]:
         try:
             row = json.loads(line)
             title = row.get("title") or ""
-            found[str(row["_id"])] = f"{title}\n{row['text']}" if title else row["text"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+            found[str(next(row[name] for name in _IDS if name in row))] = (
+                f"{title}\n{row['text']}" if title else row["text"]
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
             continue
     return found

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from resweep.serve.cli import agent, compare, files, first, frame, status, sweep, tuned
+from resweep.serve.cli import agent, cases, compare, files, first, frame, status, sweep, tuned
 
 app = typer.Typer(
     name="resweep",
@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for part in (first, agent, status, tuned, sweep, compare, files):
+for part in (first, agent, status, tuned, sweep, compare, cases, files):
     part.register(app)
 
 
