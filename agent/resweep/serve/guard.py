@@ -46,12 +46,18 @@ class RateLimit:
 
 
 class Guard:
-    """Lets requests through that keep to the rate and carry the token; answers the others itself."""
+    """Lets requests through that keep to the rate and carry the token; answers the others itself.
 
-    def __init__(self, app: ASGIApp, *, token: str, limit: RateLimit) -> None:
+    Paths that `lets_in` tells of let people in themselves, and are held to the rate alone.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, token: str, limit: RateLimit, lets_in: Callable[[str], bool] | None = None
+    ) -> None:
         self.app = app
         self._token = token.encode()
         self._limit = limit
+        self._lets_in = lets_in or (lambda path: False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -74,7 +80,8 @@ class Guard:
                 expected="no more than limits.requests_per_second on average",
                 do="wait a second and try again",
             )
-        if scope["path"].rstrip("/") in OPEN_PATHS or self._knows(Headers(scope=scope)):
+        path = scope["path"]
+        if path.rstrip("/") in OPEN_PATHS or self._lets_in(path) or self._knows(Headers(scope=scope)):
             return None
         return RequestError(
             HTTPStatus.UNAUTHORIZED,

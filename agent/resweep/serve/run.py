@@ -70,6 +70,7 @@ async def _serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # whose headers are believed is web.proxy_addresses' to say
         lifespan="off",
         timeout_graceful_shutdown=GRACE_S,
         limit_concurrency=200,
