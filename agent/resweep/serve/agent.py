@@ -20,6 +20,7 @@ from resweep.schedule.passive import PassiveDesk
 from resweep.schedule.runner import Runner
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
+from resweep.serve.exemplars import Exemplars
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
 from resweep.serve.parts import canary_settings, case_desk, judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
@@ -76,6 +77,7 @@ class Agent:
         self.rules = rules_of(settings)
         self.spans = SpanTally()
         self.watches = Watches()
+        self.exemplars = Exemplars()
         self._desks: Desks | None = None
         self._lease = Lease(where.store)
         self.leadership = Leadership(self._lease, begin=self._begin, end=self._end, look=self._look)
@@ -131,7 +133,8 @@ class Agent:
         if desks is None:
             return Snapshot(ts=self.clock.now(), samples=own)
         stored = desks.store.snapshot()
-        return Snapshot(ts=stored.ts, samples=stored.samples + own, complete=stored.complete)
+        samples = (*self.exemplars.beside(stored.samples), *own)
+        return Snapshot(ts=stored.ts, samples=samples, complete=stored.complete)
 
     def health(self) -> Health:
         """Return the agent's health; quick, and without the store."""
@@ -199,6 +202,7 @@ class Agent:
     def _heard(self, batch: Batch, desk: Desk, work: WorkDesk, passive: PassiveDesk) -> None:
         """Tell everybody of a batch that was applied."""
         self.watches.heard(batch, self.clock.now())
+        self.exemplars.heard(batch.events)
         desk.heard(batch)
         work.heard(batch)
         passive.heard(batch)

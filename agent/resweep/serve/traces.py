@@ -51,6 +51,7 @@ class TraceIntake:
             raise
         if not traces.batch.windows or desks.intake.take(traces.batch):
             self._agent.spans.add(*_counts(traces))
+            self._agent.exemplars.heard(traces.mapped.events)
         return reply(traces, encoding)
 
 

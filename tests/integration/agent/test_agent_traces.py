@@ -192,3 +192,13 @@ def test_an_empty_request_is_taken(agent: Any) -> None:
     """An exporter that probes sends one."""
     assert send(agent, b"") == (200, b"")
     assert ExportTraceServiceResponse.FromString(b"").partial_success.rejected_spans == 0
+
+
+def test_durations_lead_to_a_trace(agent: Any) -> None:
+    """The page in OpenMetrics shows the trace of a retrieval beside the bucket that it fell into."""
+    send(agent, packed(request("exemplar", spans=1), PROTOBUF))
+    status, page = agent.call("/metrics", accept="application/openmetrics-text;version=1.0.0")
+    lines = [line for line in page.decode().splitlines() if 'pipeline="exemplar"' in line and "# {" in line]
+    assert (status, len(lines)) == (200, 1)
+    assert 'le="0.05"' in lines[0]
+    assert f'# {{trace_id="{"01" * 16}"}}' in lines[0]
