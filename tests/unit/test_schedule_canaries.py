@@ -11,6 +11,7 @@ import pytest
 from resweep.detect.judge import Judge
 from resweep.detect.settings import DetectSettings
 from resweep.domain.batch import Batch, ConfigRecord
+from resweep.domain.case import CaseLine, Judgment
 from resweep.domain.clock import VirtualClock
 from resweep.domain.event import Hit, RetrievalEvent
 from resweep.domain.fingerprint import fingerprint
@@ -21,6 +22,7 @@ from resweep.domain.work import Can, Embedded, Offer, Retrieved, Work, WorkAnswe
 from resweep.record.channels import FolderChannel
 from resweep.schedule.canaries import CanarySettings
 from resweep.schedule.desk import Desk
+from resweep.schedule.questions import labelled
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.serve import calls
@@ -320,6 +322,31 @@ def test_judged_questions_of_a_file_become_recall(make: Callable[..., World], tm
     }
     assert shown["bot", RECORD.config, "8"] == 0.5
     assert shown["bot", RECORD.config, "1"] == 0.5
+
+
+def test_labelled_cases_are_judged_questions(world: World) -> None:
+    """As they are labelled now: nothing of them is copied."""
+    lines = [
+        CaseLine(
+            case_id=f"case-{n}",
+            query=f"question number {n}",
+            pipeline="bot",
+            state="labelled",
+            judgments=[Judgment(passage_id="A3", grade=1.0), Judgment(passage_id="A5", grade=0.0)],
+        )
+        for n in range(4)
+    ]
+    world.store.import_cases(lines, "me")
+    assert world.turn(0) == ["embed", "retrieve"]
+    assert len(labelled(world.store, "bot")) == 4
+    assert labelled(world.store, "bot")[0].relevant == {"A3": 1}
+    assert world.store.canaries("bot") == []
+    (run,) = [one for one in world.store.canary_runs("bot") if one.kind == "retrieve"]
+    assert run.shown["quality"]["compared"] == 4  # type: ignore[index]
+    world.system = "B"
+    for _ in range(3):
+        world.turn()
+    assert {flag.reason for flag in world.flags} == {"silent_change", "quality_drop"}
 
 
 def test_work_through_files_is_the_same(world: World, tmp_path: Path) -> None:

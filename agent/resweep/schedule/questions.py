@@ -1,4 +1,4 @@
-"""Where the questions of retrieval canaries come from: a file of the user's, and live queries, frozen."""
+"""Where retrieval canaries take their questions from: a file, the labelled set, live queries."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from resweep.domain.case import Filter
 from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
 from resweep.store.canaries import CanaryQuery
+from resweep.store.sql import SqlStore
 
-QUESTIONS_MAX = 500  # of one pipeline
+QUESTIONS_MAX = 500  # of a file, for one pipeline
+LABELLED_MAX = 100  # of the labelled set
 
 
 class _Line(msgspec.Struct, kw_only=True):
@@ -38,6 +41,23 @@ def read_questions(path: Path, pipeline: str) -> list[CanaryQuery]:
     found = [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     mine = [one for one in found if one.pipeline in (None, pipeline)]
     return [_as_query(one) for one in mine[:QUESTIONS_MAX]]
+
+
+def labelled(store: SqlStore, pipeline: str, wanted: int = LABELLED_MAX) -> list[CanaryQuery]:
+    """Return labelled cases as judged questions: those with the smallest hashes, so that they stay the same.
+
+    Only cases that were asked without a filter: what it was made of cannot be made again.
+    """
+    scoped = {text for _, text, scope, _, _ in store.questions(pipeline) if scope}
+    lines = store.case_lines(Filter(pipeline=pipeline, states=("labelled",)))
+    usable = {line.case_id: line for line in lines if line.query and line.query not in scoped}
+    found: list[CanaryQuery] = []
+    for case_id in sorted(usable, key=lambda id_: blake2b(id_.encode(), digest_size=8).digest()):
+        relevant = {j.passage_id: int(j.grade) for j in usable[case_id].judgments if j.grade >= 1}
+        if relevant and len(found) < wanted:
+            query = usable[case_id].query or ""
+            found.append(CanaryQuery(id=case_id, query=query, origin="case", relevant=relevant))
+    return found
 
 
 def frozen(events: list[RetrievalEvent], wanted: int) -> Iterator[CanaryQuery]:

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from resweep.schedule.canaries import CanarySettings, Examiner, is_due, load_sys
 from resweep.schedule.desk import Desk
 from resweep.schedule.due import Due
 from resweep.schedule.leases import Leases
-from resweep.schedule.questions import frozen, read_questions
+from resweep.schedule.questions import frozen, labelled, read_questions
 from resweep.store.canaries import CanaryQuery
 from resweep.store.probes import Probe
 from resweep.store.sql import SqlStore
@@ -57,10 +57,7 @@ class Budget:
 
 
 class WorkDesk:
-    """Plans, leases and takes back work. All methods may be called from any thread.
-
-    `judged` gives the judged questions of a pipeline's labelled set.
-    """
+    """Plans, leases and takes back work. All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -70,7 +67,6 @@ class WorkDesk:
         clock: Clock,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        judged: Callable[[str], Iterable[CanaryQuery]] = lambda pipeline: (),
     ) -> None:
         self.settings = settings
         self.leases = Leases(settings.lease_s, monotonic)
@@ -78,7 +74,6 @@ class WorkDesk:
         self._desk = desk
         self._clock = clock
         self._monotonic = monotonic
-        self._judged = judged
         self._examiner = Examiner(store, desk, clock)
         self._lock = threading.RLock()
         self._budgets: dict[str, Budget] = {}
@@ -162,18 +157,16 @@ class WorkDesk:
         return tuple(Ask(id=one.id, text=one.query, kwargs=one.kwargs) for one in found.values())
 
     def _questions(self, pipeline: str) -> Mapping[str, CanaryQuery]:
-        return {one.id: one for one in self._store.canaries(pipeline)}
+        kept = {one.id: one for one in self._store.canaries(pipeline)}
+        return kept | {one.id: one for one in labelled(self._store, pipeline)}
 
     def _gather(self, pipeline: str) -> None:
-        """Bring the questions of a pipeline up to date: those of the file, judged ones, live ones."""
+        """Bring the questions on record up to date; those of the labelled set are read where they are."""
         if self.settings.file is not None:
             try:
                 self._store.set_canaries(pipeline, "file", read_questions(Path(self.settings.file), pipeline))
             except ResweepError as error:
                 log.warning("canaries keep the questions they have: %s", error)
-        judged = list(self._judged(pipeline))
-        if judged:
-            self._store.set_canaries(pipeline, "case", judged)
         self._freeze(pipeline)
 
     def _freeze(self, pipeline: str) -> None:

@@ -88,6 +88,38 @@ def _agent(settings: Settings, where: Places, url: str | None) -> Iterator[Line]
     except ResweepError as error:
         yield Line("fail", "agent", f"{client.url} is not ready: {error}")
     yield from _token(client, settings, where)
+    yield from _canaries(client)
+
+
+def _canaries(client: Client) -> Iterator[Line]:
+    """What canaries and probes can do, by the recorders that asked for work lately."""
+    try:
+        told = client.get("/v1/canaries")
+    except ResweepError:
+        return  # an agent that stands by, or an older one
+    if not told["recorders"]:
+        yield Line(
+            "note", "canaries", "no recorder offers to run any: watch(…, canaries=True), or [canary] every"
+        )
+    for one in told["recorders"]:
+        yield _offered(one)
+    for system in told["systems"]:
+        if system["trouble"]:
+            yield Line(
+                "note", "canaries", f"{system['pipeline']}: the last run broke off: {system['trouble']}"
+            )
+
+
+def _offered(one: Any) -> Line:
+    """What one watched retriever can be asked to do."""
+    told = f"{one['pipeline']}, config {one['config']}: {', '.join(one['kinds']) or 'nothing'}"
+    if one["depth"] == "fixed":
+        return Line("note", "canaries", f"{told}; probes cannot look deeper: give watch(probe=…)")
+    if one["canaries"] and "embed" not in one["kinds"]:
+        return Line("note", "canaries", f"{told}; no embedder is found: give watch(embed=…)")
+    if one["resting"]:
+        return Line("note", "canaries", f"{told}; resting after {one['trouble']}")
+    return Line("ok", "canaries", told)
 
 
 def _token(client: Client, settings: Settings, where: Places) -> Iterator[Line]:

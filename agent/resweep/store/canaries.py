@@ -21,7 +21,8 @@ class CanaryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """One question that retrieval canaries ask.
 
     `kwargs` are the arguments it needs beside it; `relevant` the ids of the passages that answer it, by
-    grade, where somebody judged it. `origin` is file, event or case.
+    grade, where somebody judged it. `origin` is file, event or case (of the
+    labelled set; those are not kept here).
     """
 
     id: str
