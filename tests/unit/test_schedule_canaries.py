@@ -100,7 +100,8 @@ class World:
             vectors = tuple(Embedded(id=ask.id, vector=self._embed(ask.text)) for ask in work.asks)
             return WorkAnswer(id=work.id, writer="w", vectors=vectors)
         ids = [ask.id for ask in work.asks] or [work.event_id or ""]
-        hits = tuple(Hit(f"{self.system}{n}", 1 - n / 50) for n in range(work.k or 8))
+        drop = 50 if self.system == "A" else 40
+        hits = tuple(Hit(f"{self.system}{n}", 1 - n / drop) for n in range(work.k or 8))
         return WorkAnswer(id=work.id, writer="w", retrieved=tuple(Retrieved(id=i, hits=hits) for i in ids))
 
     def _embed(self, text: str) -> tuple[float, ...]:

@@ -98,16 +98,13 @@ def _canaries(client: Client) -> Iterator[Line]:
     except ResweepError:
         return  # an agent that stands by, or an older one
     if not told["recorders"]:
-        yield Line(
-            "note", "canaries", "no recorder offers to run any: watch(…, canaries=True), or [canary] every"
-        )
+        yield Line("note", "canaries", "no recorder offers to run any: give watch(…, canaries=True)")
     for one in told["recorders"]:
         yield _offered(one)
     for system in told["systems"]:
         if system["trouble"]:
-            yield Line(
-                "note", "canaries", f"{system['pipeline']}: the last run broke off: {system['trouble']}"
-            )
+            told_of = f"{system['pipeline']}: the last run broke off: {system['trouble']}"
+            yield Line("note", "canaries", told_of)
 
 
 def _offered(one: Any) -> Line:
