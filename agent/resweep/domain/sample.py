@@ -87,20 +87,20 @@ class Record(NamedTuple):
     words: bytes = b""
 
 
-class Hashes:
-    """Stable 32-bit hashes of strings, remembered up to a bound."""
+class Hashes(dict[str, int]):
+    """Stable 32-bit hashes of strings, remembered up to a bound; a look-up makes what is missing.
+
+    Never 0, which stands for unknown. A dictionary, so that the look-up of a known string costs no call.
+    """
 
     def __init__(self, remembered: int = 200_000) -> None:
-        self._seen: dict[str, int] = {}
+        super().__init__()
         self._bound = remembered
 
-    def __call__(self, text: str) -> int:
-        """Return the hash of a text; never 0, which stands for unknown."""
-        found = self._seen.get(text)
-        if found is None:
-            if len(self._seen) >= self._bound:
-                self._seen.clear()
-            found = self._seen[text] = zlib.crc32(text.encode("utf-8", "surrogatepass")) or 1
+    def __missing__(self, text: str) -> int:
+        if len(self) >= self._bound:
+            self.clear()
+        found = self[text] = zlib.crc32(text.encode("utf-8", "surrogatepass")) or 1
         return found
 
 
@@ -113,12 +113,10 @@ def pack_answer(hits: tuple[Hit, ...], hashes: Hashes) -> bytes:
     """
     if len(hits) > DEPTH_MAX:
         hits = hits[:DEPTH_MAX]
-    names = [hit[0] if hit[6] is None else f"{hit[0]}\x00{hit[6]}" for hit in hits]
-    scores = [nan if hit[1] is None else hit[1] for hit in hits]
     values = (
-        *map(hashes, names),
-        *scores,
-        *[SOURCE_UNKNOWN if hit[4] is None else hashes(hit[4]) for hit in hits],
+        *[hashes[hit[0] if hit[6] is None else f"{hit[0]}\x00{hit[6]}"] for hit in hits],
+        *[nan if hit[1] is None else hit[1] for hit in hits],
+        *[SOURCE_UNKNOWN if hit[4] is None else hashes[hit[4]] for hit in hits],
         *[TOKENS_UNKNOWN if hit[5] is None else min(max(hit[5], 0), TOKENS_UNKNOWN - 1) for hit in hits],
         *[nan if hit[3] is None else hit[3] for hit in hits],
     )
@@ -158,7 +156,7 @@ def word_hashes(query: str | None, hashes: Hashes) -> bytes:
     """Return the hashes of a query's first 16 words, packed; empty where the text is not known."""
     if not query:
         return b""
-    return array("I", [hashes(word) for word in query.casefold().split()[:16]]).tobytes()
+    return array("I", [hashes[word] for word in query.casefold().split()[:16]]).tobytes()
 
 
 def record_of(event: RetrievalEvent, number: int, key: int, known: bool, hashes: Hashes) -> Record:

@@ -24,13 +24,14 @@ from resweep.domain.event import (
     Hit,
     RetrievalEvent,
     ScoreKind,
+    ScoreState,
     parse_event_id,
 )
 from resweep.domain.faults import classify
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.sample import query_key
-from resweep.domain.values import number
+from resweep.domain.values import SCORE_LARGEST, number
 
 SALT = b"resweep.event/1"
 LINE_MAX = 16 * 1024 * 1024  # bytes; a longer line is no event
@@ -250,16 +251,19 @@ class LineReader:
 
 
 def _quick_hit(raw: _RawHit) -> Hit:
-    score, state = number(raw.score)
+    score, state = raw.score, "ok"
+    if score is None or not -SCORE_LARGEST <= score <= SCORE_LARGEST:
+        score, state = number(score)
+    kind = raw.kind if raw.kind is None else _kind(raw.kind)
     return Hit(
         raw.id,
         score,
-        _kind(raw.kind),
+        kind,
         raw.retriever_score,
         raw.source or None,
         raw.tokens,
         raw.text_hash,
-        state,
+        cast("ScoreState", state),
         raw.text,
     )
 

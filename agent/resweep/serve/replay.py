@@ -23,7 +23,10 @@ from resweep.domain.window import MINUTE, Window
 from resweep.ingest.jsonlines import SALT, BadLine, EventLine, Item, LineReader, lines_of
 
 REPLAY_SCHEMA = "resweep.replay/1"
-DELTA_EVENTS = 5  # events told to the judge at once; fewer at a change of config
+# Events told to the judge at once: few while a config is new, so that events are named exactly; fewer at a
+# change of config.
+DELTA_NEW, DELTA_KNOWN = 5, 25
+NEW_EVENTS = 500
 BAD_LINES_SHOWN = 20
 PROGRESS_EVERY = 1000
 
@@ -98,6 +101,8 @@ class Replayer:
         self._engines: dict[str, PassiveEngine] = {}
         self._bases: dict[str, str] = {}
         self._now = 0.0
+        self._latest: dict[str, str] = {}
+        self._changed_at = 0
         self._deltas: dict[str, Window] = {}
         self._flags: dict[tuple[str, float], Flag] = {}
 
@@ -145,8 +150,11 @@ class Replayer:
         if sizes is not None:
             delta.add(f"dim:{sizes[0]}:{sizes[1]}")
         self._engine(event.pipeline).observe(number, event)
-        if sizes is not None or delta.counts["retrievals"] >= DELTA_EVENTS:
+        if sizes is not None or delta.counts["retrievals"] >= self._delta(number):
             self._flush(event.pipeline, number)
+
+    def _delta(self, number: int) -> int:
+        return DELTA_NEW if number - self._changed_at < NEW_EVENTS else DELTA_KNOWN
 
     def _engine(self, pipeline: str) -> PassiveEngine:
         found = self._engines.get(pipeline)
@@ -158,6 +166,9 @@ class Replayer:
         return found
 
     def _config(self, pipeline: str, config: str) -> None:
+        if self._latest.get(pipeline) != config:
+            self._latest[pipeline] = config
+            self._changed_at = self.result.events
         known = self.result.configs.setdefault(pipeline, [])
         if config not in known:
             known.append(config)
@@ -191,15 +202,16 @@ def replay(
     rules: InvalidationRules,
     tuned: Sequence[TunedK] = (),
     progress: Callable[[int], None] | None = None,
+    hear: Callable[[Item], None] | None = None,
 ) -> ReplayResult:
     """Replay files of `resweep.event/1`, in the order given, as one recording.
 
-    `progress` is told the number of bytes read now and then. Raises InputError for a file that cannot be
-    opened, and when not one line of the recording could be used.
+    `progress` is told the number of bytes read now and then, `hear` every item. Raises InputError for a file
+    that cannot be opened, and when not one line of the recording could be used.
     """
     reader, replayer = LineReader(rules), Replayer(settings, rules, tuned)
     for path in paths:
-        _replay_file(path, reader, replayer, progress)
+        _replay_file(path, reader, _told_too(replayer.take, hear), progress)
     result = replayer.finish()
     result.unknown_fields = reader.unknown_fields
     if result.events == 0 and result.bad_lines:
@@ -212,7 +224,7 @@ def replay(
 
 
 def _replay_file(
-    path: Path, reader: LineReader, replayer: Replayer, progress: Callable[[int], None] | None
+    path: Path, reader: LineReader, take: Callable[[Item], None], progress: Callable[[int], None] | None
 ) -> None:
     """Take a file's items; where a file breaks off, that is told and what came before it stands."""
     lines = lines_of(path)
@@ -221,9 +233,20 @@ def _replay_file(
         return
     try:
         for item in reader.read(_told(chain([first], lines), progress)):
-            replayer.take(item)
+            take(item)
     except InputError as error:
-        replayer.take(BadLine(0, str(error)))
+        take(BadLine(0, str(error)))
+
+
+def _told_too(take: Callable[[Item], None], hear: Callable[[Item], None] | None) -> Callable[[Item], None]:
+    if hear is None:
+        return take
+
+    def both(item: Item) -> None:
+        take(item)
+        hear(item)
+
+    return both
 
 
 def _told(lines: Iterator[bytes], progress: Callable[[int], None] | None) -> Iterator[bytes]:
