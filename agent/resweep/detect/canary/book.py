@@ -98,7 +98,8 @@ def findings(system: System, accepted: Collection[str] = ()) -> Iterator[Finding
         yield moved
     else:
         yield from _answers(system)
-    yield from _quality(system)
+    if moved is not None or not _ids_are_others(system):
+        yield from _quality(system)
 
 
 def evidence(system: System, accepted: Collection[str] = ()) -> float:
@@ -237,8 +238,6 @@ def _renumbered(system: System, run: AnswersRun) -> Iterator[Finding]:
 
 def _quality(system: System) -> Iterator[Finding]:
     state = system.quality
-    if _ids_are_others(system):
-        return  # judged passages cannot be found by their ids: that says nothing about quality
     if state.gate.is_open:
         yield _quality_drop(system)
     elif lost := quality.lost_cases(state):
@@ -246,6 +245,7 @@ def _quality(system: System) -> Iterator[Finding]:
 
 
 def _ids_are_others(system: System) -> bool:
+    """Whether judged passages cannot be found by their ids, so that recall says nothing about quality."""
     if system.answers.renumbered is not None:
         return True
     found = answers.explained(system.answers) if system.answers.gate.is_open else None
