@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import Parse
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -16,15 +18,18 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
+from resweep.domain.batch import encode_batch
 from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
 from resweep.domain.values import text_hash
 from resweep.ingest.otlp import protobuf
 from resweep.ingest.otlp.hits import from_attributes
 from resweep.ingest.otlp.intake import Traces, read_traces, reply
+from resweep.ingest.otlp.names import FIELDS
 from resweep.ingest.otlp.span import Span
 
 START = 1_697_982_593_201_336_000
+NOW = 1_697_990_000.0  # unix seconds, two hours later
 OPENINFERENCE = {"openinference.span.kind": "RETRIEVER", "input.value": "how long do refunds take"}
 
 
@@ -57,7 +62,7 @@ def request(*spans: dict[str, object], service: str = "bot") -> dict[str, Any]:
 
 def as_json(*spans: dict[str, object], content: bool = False) -> Traces:
     return read_traces(
-        json.dumps(request(*spans)).encode(), "json", {"bot": "c0ffee000000"}, 1.0, content=content
+        json.dumps(request(*spans)).encode(), "json", {"bot": "c0ffee000000"}, NOW, content=content
     )
 
 
@@ -76,7 +81,7 @@ def as_protobuf(*spans: dict[str, object]) -> Traces:
             field = kind.replace("Value", "_value")
             plain = int(value) if kind == "intValue" else value
             setattr(one.attributes.add(key=attribute["key"]).value, field, plain)
-    return read_traces(message.SerializeToString(), "protobuf", {"bot": "c0ffee000000"}, 1.0)
+    return read_traces(message.SerializeToString(), "protobuf", {"bot": "c0ffee000000"}, NOW)
 
 
 def documents(n: int, first: int = 0, **parts: object) -> dict[str, object]:
@@ -245,7 +250,7 @@ def test_a_body_that_comes_again_is_the_same_batch() -> None:
 def test_a_body_that_is_no_request_is_refused(body: bytes, encoding: Any) -> None:
     """What was expected, what came."""
     with pytest.raises(InputError, match="expected an OTLP trace request"):
-        read_traces(body, encoding, {}, 1.0)
+        read_traces(body, encoding, {}, NOW)
 
 
 def wire(*attributes: bytes) -> Traces:
@@ -258,7 +263,7 @@ def wire(*attributes: bytes) -> Traces:
 
     span_ = field(1, b"t" * 16) + field(2, b"s" * 8) + b"".join(field(9, one) for one in attributes)
     body = field(1, field(2, field(2, span_)))
-    return read_traces(body, "protobuf", {}, 1.0)
+    return read_traces(body, "protobuf", {}, NOW)
 
 
 def pair(key: str, value: object) -> bytes:
@@ -364,10 +369,74 @@ def test_what_a_generation_says_is_a_fact_of_the_answer() -> None:
 def test_a_service_that_only_generates_makes_no_pipeline() -> None:
     """It never retrieved anything."""
     body = json.dumps(request(span({"openinference.span.kind": "LLM", "llm.token_count.prompt": 9})))
-    assert read_traces(body.encode(), "json", {}, 1.0).batch.windows == []
+    assert read_traces(body.encode(), "json", {}, NOW).batch.windows == []
 
 
 def test_many_refused_spans_are_counted_and_few_reasons_told() -> None:
     """An answer stays short."""
     traces = as_json(*(span({}, traceId=f"bad{i}") for i in range(50)))
     assert (traces.refused, len(traces.why)) == (50, 3)
+
+
+def test_a_span_of_a_broken_clock_costs_itself_alone() -> None:
+    """A window of the far future would have the whole request refused."""
+    late = {"endTimeUnixNano": str(2**62), "startTimeUnixNano": str(2**62)}
+    traces = as_json(span(OPENINFERENCE, **late), span({**OPENINFERENCE, **documents(1)}))
+    assert (traces.refused, len(traces.mapped.events), "clock" in traces.why[0]) == (1, 1, True)
+
+
+def test_numbers_out_of_any_range_are_not_believed() -> None:
+    """A depth of a billion, a latency of years, a config id that labels nothing."""
+    said = {"gen_ai.retrieval.top_k": 10**9, "resweep.config": "no such config!", **OPENINFERENCE}
+    event = only(as_json(span({**said, **documents(1)}, startTimeUnixNano="1")))
+    assert (event.asked, event.latency_s, event.config) == (None, None, "c0ffee000000")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(
+                ["traceId", "spanId", "name", "startTimeUnixNano", "attributes", "events", "status", "links"]
+            ),
+            json_values,
+        )
+    ),
+    st.lists(
+        st.tuples(
+            st.sampled_from([*OPENINFERENCE, *FIELDS, "retrieval.documents.0.document.id"]), json_values
+        )
+    ),
+)
+def test_no_json_makes_the_intake_stumble(
+    spans: list[dict[str, object]], said: list[tuple[str, object]]
+) -> None:
+    """Whatever types stand where: spans are read or refused, and the batch can be applied."""
+    attributes = [{"key": key, "value": value} for key, value in said]
+    whole = span({})
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": [*spans, {**whole, "attributes": attributes}]}]}]}
+    traces = read_traces(json.dumps(body).encode(), "json", {}, 2e9)
+    encode_batch(traces.batch)
+
+
+@given(st.binary(max_size=40), st.integers(0, 2000), st.integers(0, 40))
+def test_no_bytes_make_the_intake_stumble(noise: bytes, at: int, gone: int) -> None:
+    """A request with bytes changed or gone is read, or refused as none."""
+    body = as_bytes(span({**OPENINFERENCE, **documents(4, metadata='{"source": "a"}')}))
+    with contextlib.suppress(InputError):
+        encode_batch(read_traces(body[:at] + noise + body[at + gone :], "protobuf", {}, 2e9).batch)
+
+
+def as_bytes(raw: dict[str, Any]) -> bytes:
+    return bytes(Parse(json.dumps(request(hexed(raw))), ExportTraceServiceRequest()).SerializeToString())
+
+
+def hexed(raw: dict[str, Any]) -> dict[str, Any]:
+    ids = {name: base64.b64encode(bytes.fromhex(raw[name])).decode() for name in ("traceId", "spanId")}
+    return {**raw, **ids}

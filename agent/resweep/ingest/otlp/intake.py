@@ -21,6 +21,7 @@ from resweep.ingest.otlp.mapping import Fact, Mapped, mapped
 from resweep.ingest.otlp.span import Span
 
 Encoding = Literal["protobuf", "json"]
+AHEAD_S = 86_400.0
 REASONS_MAX = 3  # that an answer gives
 NAMES_MAX = 1000  # counts of one window: names come from outside
 MEDIA_TYPES: Mapping[str, Encoding] = {"application/x-protobuf": "protobuf", "application/json": "json"}
@@ -45,7 +46,8 @@ def read_traces(
     is applied once. Raises InputError for a body that is no trace request at all.
     """
     refused: Counter[str] = Counter()
-    result = mapped(_usable(_decoded(body, encoding, content=content), refused), configs, content=content)
+    spans = _usable(_decoded(body, encoding, content=content), refused, now)
+    result = mapped(spans, configs, content=content)
     batch = Batch(writer=f"otlp-{hashlib.sha256(body).hexdigest()[:40]}", seq=0, ts=now)
     windows: dict[tuple[str, str, int], Window] = {}
     for event in result.events:
@@ -79,12 +81,20 @@ def _decoded(body: bytes, encoding: Encoding, *, content: bool) -> Iterable[Span
     return read(body, content=content)
 
 
-def _usable(spans: Iterable[Span | InputError], refused: Counter[str]) -> Iterator[Span]:
+def _usable(spans: Iterable[Span | InputError], refused: Counter[str], now: float) -> Iterator[Span]:
     for span in spans:
-        if isinstance(span, InputError):
-            refused[str(span) if len(refused) < REASONS_MAX else ""] += 1
+        why = str(span) if isinstance(span, InputError) else _mistimed(span, now)
+        if why or isinstance(span, InputError):
+            refused[why if len(refused) < REASONS_MAX else ""] += 1
         else:
             yield span
+
+
+def _mistimed(span: Span, now: float) -> str:
+    """Return why a span's time cannot be used; empty where it can."""
+    if -AHEAD_S <= span.start <= now + AHEAD_S and -AHEAD_S <= span.end <= now + AHEAD_S:
+        return ""
+    return "expected times in unix nanoseconds, at most a day ahead: check the sender's clock"
 
 
 def reply(traces: Traces, encoding: Encoding) -> bytes:

@@ -6,6 +6,7 @@ it is marked truncated and never counted as an answer of what is left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,6 +19,10 @@ from resweep.ingest.otlp.names import GENERATION_KINDS, RERANK_KINDS, RETRIEVAL_
 from resweep.ingest.otlp.span import Span
 
 UNDECLARED = "unknown"
+DEPTH_MAX = 1_000_000
+TOKENS_MAX = 100_000_000  # of one prompt
+LATENCY_MAX_S = 86_400.0  # a span that takes longer has a broken clock
+_CONFIG = re.compile("[0-9a-f]{12}")
 
 
 class Fact(NamedTuple):
@@ -94,14 +99,16 @@ def _is_retrieval(span: Span) -> bool:
 
 def _whose(span: Span, configs: Mapping[str, str]) -> tuple[str, str]:
     """Return pipeline and config of a span: what it says itself, else its service and the config in force."""
-    pipeline = label(span.fields.get("pipeline") or span.service or None)
-    return pipeline, str(span.fields.get("config") or configs.get(pipeline) or UNDECLARED)[:12]
+    pipeline = label(as_text(span.fields.get("pipeline")) or span.service or None)
+    said = as_text(span.fields.get("config"))
+    config = said if _CONFIG.fullmatch(said) else configs.get(pipeline)
+    return pipeline, config or UNDECLARED
 
 
 def _fact(span: Span, configs: Mapping[str, str]) -> Fact:
     names = (span.fields.get("response_model"), span.fields.get("system_fingerprint"))
     model, fingerprint = (label(name) if isinstance(name, str) and name else None for name in names)
-    tokens = _count(span.fields.get("prompt_tokens"))
+    tokens = _count(span.fields.get("prompt_tokens"), TOKENS_MAX)
     return Fact(*_whose(span, configs), span.end or span.start, model, fingerprint, tokens)
 
 
@@ -125,12 +132,17 @@ def _event(span: Span, reranker: Span | None, configs: Mapping[str, str], *, con
         query=clean(as_text(query)) if content and query else None,
         candidates=_count(fields.get("candidates")) or (span.listed.candidates or None),
         reranked=_count(fields.get("reranked")) or (reranker.listed.candidates if reranker else None),
-        latency_s=max(0.0, span.end - span.start) if span.end and span.start else None,
-        stages={"rerank_s": max(0.0, reranker.end - reranker.start)} if reranker else {},
+        latency_s=_seconds(span) if span.end and span.start else None,
+        stages={} if reranker is None or (took := _seconds(reranker)) is None else {"rerank_s": took},
         error=_error(fields, content=content) if failed else None,
         trace_id=span.trace_id or None,
         truncated=truncated or (not known and not failed),
     )
+
+
+def _seconds(span: Span) -> float | None:
+    took = max(0.0, span.end - span.start)
+    return took if took <= LATENCY_MAX_S else None
 
 
 def _error(fields: Mapping[str, object], *, content: bool) -> ErrorInfo:
@@ -155,8 +167,8 @@ def _empty_said(span: Span) -> bool:
     return isinstance(kind, str) and kind.casefold() == "retriever"
 
 
-def _count(raw: object) -> int | None:
+def _count(raw: object, most: int = DEPTH_MAX) -> int | None:
     if raw is None:
         return None
     value, _ = number(raw)
-    return int(value) if value is not None and value >= 0 else None
+    return int(value) if value is not None and 0 <= value <= most else None
