@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 
 from resweep.domain.errors import UsageError
 from resweep.store.names import label
@@ -89,18 +89,8 @@ class OperationsPart(Part):
 
         Raises UsageError for another metric than those in `GAUGES`, or other labels than its own.
         """
-        names = GAUGES.get(metric)
-        if names is None:
-            raise UsageError(f"expected one of {', '.join(GAUGES)}; got {metric!r}")
-        rows = [_gauge(metric, names, labels, value) for labels, value in values.items()]
-        now = self._clock.now()
         with self._db.write() as connection:
-            if replace:
-                connection.execute(delete(gauges).where(gauges.c.metric == metric))
-            for row in rows:
-                at = (gauges.c.metric == metric) & (gauges.c.labels == row["labels"])
-                connection.execute(delete(gauges).where(at))
-                connection.execute(insert(gauges).values(**row, measured_at=now))
+            write_gauges(connection, metric, values, self._clock.now(), replace=replace)
 
     def record_audit(
         self, who: str, action: str, subject: str = "", details: Mapping[str, object] | None = None
@@ -132,6 +122,27 @@ class OperationsPart(Part):
             )
             for row in rows
         ]
+
+
+def write_gauges(
+    connection: Connection,
+    metric: str,
+    values: Mapping[tuple[str, ...], float],
+    now: float,
+    *,
+    replace: bool = False,
+) -> None:
+    """Write measured values of a gauge, as `set_gauges` does, within a transaction."""
+    names = GAUGES.get(metric)
+    if names is None:
+        raise UsageError(f"expected one of {', '.join(GAUGES)}; got {metric!r}")
+    rows = [_gauge(metric, names, labels, value) for labels, value in values.items()]
+    if replace:
+        connection.execute(delete(gauges).where(gauges.c.metric == metric))
+    for row in rows:
+        at = (gauges.c.metric == metric) & (gauges.c.labels == row["labels"])
+        connection.execute(delete(gauges).where(at))
+        connection.execute(insert(gauges).values(**row, measured_at=now))
 
 
 def _gauge(metric: str, names: tuple[str, ...], labels: tuple[str, ...], value: float) -> dict[str, object]:

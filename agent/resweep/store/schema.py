@@ -455,3 +455,16 @@ plans = _table(
     Column("document", Text, nullable=False),
     Index(None, "pipeline", "since"),
 )
+
+# `brief` is what a list of reports shows, `document` the packed report, `cases` the packed lists behind it.
+reports = _table(
+    "reports",
+    Column("pipeline", String(64), primary_key=True),
+    Column("id", String(64), primary_key=True),
+    Column("basis", String(80), nullable=False),
+    Column("made_at", Float(53), nullable=False),
+    Column("brief", Text, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+    Column("cases", LargeBinary),
+    Index(None, "made_at"),
+)

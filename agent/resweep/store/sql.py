@@ -20,6 +20,7 @@ from resweep.store.migrate import migrate
 from resweep.store.names import label
 from resweep.store.operations import OperationsPart
 from resweep.store.probes import ProbesPart, drop_probes
+from resweep.store.reports import ReportsPart, drop_reports
 from resweep.store.reviews import ReviewsPart
 from resweep.store.rows import Swept
 from resweep.store.schema import windows
@@ -42,6 +43,7 @@ class SqlStore(
     CasesPart,
     ReviewsPart,
     CaseSetPart,
+    ReportsPart,
     ExpositionPart,
 ):
     """What the agent remembers, in SQLite or PostgreSQL.
@@ -108,6 +110,7 @@ class SqlStore(
                 deliveries=drop_delivered(connection, now - keep.outbox_days * DAY),
             )
             drop_runs(connection, now - keep.hours_days * DAY)
+            drop_reports(connection, now - keep.hours_days * DAY)
             drop_probes(connection, now - keep.events_days * DAY)
         if swept.events or swept.cases:
             self._db.forget()
