@@ -56,4 +56,7 @@ def test_the_pages_of_the_api_name_every_route() -> None:
 
     page = (ROOT / "docs" / "api.md").read_text("utf-8")
     for path in ROUTES:
-        assert path.replace("{key:path}/{action:str}", "KEY/ack").replace("{id:str}", "ID") in page
+        named = path.replace("{key:path}/{action:str}", "KEY/ack").replace(
+            "{id:str}/{action:str}", "ID/judge"
+        )
+        assert named.replace("{id:str}", "ID") in page

@@ -2,8 +2,9 @@
 
 A day's budget is spread over its hours. What an hour may use (`shares`) is fixed when its first plan is
 published, from the plans before it; its rates follow from the counts of its own events, so they fall while
-the hour's traffic exceeds the forecast, never because of what was drawn. Where nothing is known yet the first
-hour may use half of the day's budget: a new pipeline has cases to review at once.
+the hour's traffic exceeds the forecast, never because of what was drawn. Where nothing is expected of the
+rest of the day, an hour may use half of what is left: a new pipeline has cases to review at once, and what is
+rare is not missed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from resweep.label.settings import LabelSettings
 
 DAY = 86_400
 HISTORY = 24  # hours of traffic that a forecast is made from
-COLD = 0.5  # share of what is left of the day that the first hour of a pipeline may use
+COLD = 0.5  # of what is left of the day an hour may use where nothing else is expected
 STEP = 2**0.25  # counts are rounded up to a power of it, so that a growing hour has few plans
 
 
@@ -35,18 +36,28 @@ def opened(pipeline: str, since: float, plans: Iterable[Plan], settings: LabelSe
     others = [plan for plan in plans if plan.since != since]
     today = [plan for plan in others if plan.since // DAY == since // DAY]
     before = sorted((plan for plan in others if plan.since < since), key=lambda plan: plan.since)[-HISTORY:]
-    part = COLD if not before else 1.0
     left = {s: max(0.0, settings.daily.get(s, 0.0) - spent(today, s)) for s in STRATA}
     hours = DAY // HOUR - int(since % DAY) // HOUR
-    divisor = 1.0 if not before else float(hours)
+    forecast = {s: _mean(before, s) for s in STRATA}
     return Plan(
         pipeline=pipeline,
         seed=settings.seed,
         since=since,
         until=since + HOUR,
-        shares={s: left[s] * (part if hours > 1 else 1.0) / divisor for s in STRATA},
-        forecast={s: _mean(before, s) for s in STRATA},
+        shares={s: share(left[s], forecast[s], hours) for s in STRATA},
+        forecast=forecast,
     )
+
+
+def share(left: float, forecast: float, hours: int) -> float:
+    """Return what an hour may use of the budget that is left of a day of so many hours.
+
+    An even part; more, up to half, where the hours to come are not expected to need it: what is rare is not
+    missed for the sake of hours that bring none.
+    """
+    if hours <= 1:
+        return left
+    return max(left / hours, min(left * COLD, left - forecast * (hours - 1)))
 
 
 def counted(plan: Plan, counts: Mapping[str, float]) -> Plan:

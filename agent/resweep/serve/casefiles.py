@@ -151,12 +151,11 @@ _READERS: dict[str, Callable[[Path, Given], ReadCases]] = {
 
 def _bytes(path: Path) -> Any:
     try:
-        stream = path.open("rb")
+        with path.open("rb") as probe:
+            zipped = probe.read(2) == b"\x1f\x8b"
+        return gzip.open(path) if zipped else path.open("rb")
     except OSError as error:
         raise InputError(f"expected a readable file at {path}: {error.strerror or error}") from None
-    zipped = stream.read(2) == b"\x1f\x8b"
-    stream.seek(0)
-    return gzip.open(stream) if zipped else stream
 
 
 # ---- out

@@ -11,6 +11,7 @@ import typer
 
 from resweep.domain.errors import InputError, UsageError
 from resweep.serve.cli import frame
+from resweep.serve.cli.sampled import case_recorder, write_cases
 from resweep.serve.cli.tuned import Lock, lock_path
 
 if TYPE_CHECKING:
@@ -30,9 +31,22 @@ def register(app: typer.Typer) -> None:
     frame.command(app, "demo", example="resweep demo --keep")(demo)
 
 
+Cases = Annotated[
+    Path | None,
+    typer.Option(
+        "--cases", metavar="FILE", help="Write the cases that sampling would have made, as resweep.case/1."
+    ),
+]
+Seed = Annotated[
+    str | None, typer.Option("--seed", metavar="TEXT", help="Draw another sample; else label.seed.")
+]
+
+
 def replay(
     files: Annotated[list[Path], typer.Argument(help="Files of resweep.event/1: .jsonl or .jsonl.gz.")],
     lock: Lock = None,
+    cases: Cases = None,
+    seed: Seed = None,
     settings: frame.SettingsFile = None,
     as_json: frame.Json = False,
 ) -> None:
@@ -44,7 +58,14 @@ def replay(
     loaded = frame.settings_of(settings).settings
     path = lock_path(lock, loaded) if lock else None
     tuned = read_lock(path).entries if path else ()
-    result = replaying.replay(files, settings=detect_settings(loaded), rules=rules_of(loaded), tuned=tuned)
+    told, rules = detect_settings(loaded), rules_of(loaded)
+    if cases is None:
+        result = replaying.replay(files, settings=told, rules=rules, tuned=tuned)
+    else:
+        recorder = case_recorder(loaded, seed)
+        hear = recorder.hear_item
+        result = replaying.replay(files, settings=told, rules=rules, tuned=tuned, hear=hear)
+        write_cases(cases, recorder)
     if as_json:
         frame.print_json(result.to_json())
     else:

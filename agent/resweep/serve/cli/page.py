@@ -19,15 +19,15 @@ go to stderr. A command that fails with `--json` prints
 `{"schema": "resweep.error/1", "error": …, "exit_code": …}`. Settings come from `resweep.toml`, the
 environment and flags: see docs/configuration.md. `NO_COLOR` is respected.
 
-`status`, `accept`, `lock`, `flags` and `maintenance` ask the agent of the same home folder; with `--url` or
-`RESWEEP_URL` another one. While no agent runs they work on its store.
+`status`, `accept`, `lock`, `flags`, `cases` and `maintenance` ask the agent of the same home folder; with
+`--url` or `RESWEEP_URL` another one. While no agent runs they work on its store.
 
 ## Exit codes
 
 | code | meaning |
 |---|---|
 | 0 | done (`check`: the tuned k is valid) |
-| 1 | `check`: not valid; `compare`: a limit fails; `doctor`: something is broken. Nothing else ends with 1 |
+| 1 | `check`: not valid; `compare`: a limit fails; `doctor`: something broken; `cases import`: rows left out |
 | 2 | usage, unreadable input, or an internal error |
 | 3 | the store refuses: full, read-only, or locked |
 | 4 | the address to listen on is taken |
