@@ -27,7 +27,7 @@ environment and flags: see docs/configuration.md. `NO_COLOR` is respected.
 | code | meaning |
 |---|---|
 | 0 | done (`check`: the tuned k is valid) |
-| 1 | `check`: not valid; `compare`: a limit fails; `doctor`: something broken; `cases import`: rows left out |
+| 1 | `check`: not valid; `compare`: a limit fails; `doctor`: something broken; `cases import`: bad rows |
 | 2 | usage, unreadable input, or an internal error |
 | 3 | the store refuses: full, read-only, or locked |
 | 4 | the address to listen on is taken |
