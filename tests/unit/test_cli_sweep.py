@@ -162,6 +162,22 @@ def test_a_report_is_accepted_with_its_evidence(run: Run) -> None:
     assert tuned["labelled_set"]["revision"] == told["labelled_set"]["revision"]
 
 
+def test_a_report_that_is_accepted_or_recorded_is_kept_once(run: Run) -> None:
+    """By the agent's store while no agent runs; its id finds it."""
+    from resweep.domain.clock import SystemClock
+    from resweep.store import StoreSettings, open_store
+
+    told = report(run, "--record", "--save", "kept")
+    assert run("accept", "bot", "--report", "kept").exit_code == 0
+    store = open_store("sqlite:///home/resweep.db", clock=SystemClock(), settings=StoreSettings())
+    try:
+        assert [one["report_id"] for one in store.reports("bot")] == [told["report_id"]]
+        assert store.report(told["report_id"]) == told
+        assert store.report_cases(told["report_id"]) == Path("kept/cases.jsonl.gz").read_bytes()
+    finally:
+        store.close()
+
+
 def test_another_depth_of_the_best_set_may_be_accepted_no_other(run: Run) -> None:
     """A person decides among those that cannot be told apart."""
     report(run, "--save", "kept")

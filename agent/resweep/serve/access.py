@@ -40,6 +40,12 @@ class Access(Protocol):
     def tuned(self) -> Any:
         """Return the tuned depths in force."""
 
+    def hand_over(self, report: dict[str, object]) -> Any:
+        """Hand a report over: `report`, and the packed `cases` where there are any."""
+
+    def reports(self, pipeline: str | None) -> Any:
+        """Return `resweep.reports/1`."""
+
     def case_page(self, query: dict[str, str]) -> Any:
         """Return a page of `resweep.cases/1`."""
 
@@ -88,6 +94,14 @@ class Remote:
     def tuned(self) -> Any:
         """Return the tuned depths in force."""
         return self._client.get("/v1/accept")
+
+    def hand_over(self, report: dict[str, object]) -> Any:
+        """Hand a report over."""
+        return self._client.post("/v1/reports", report)
+
+    def reports(self, pipeline: str | None) -> Any:
+        """Return `resweep.reports/1`."""
+        return self._client.get(f"/v1/reports?{urlencode({'pipeline': pipeline or ''})}")
 
     def case_page(self, query: dict[str, str]) -> Any:
         """Return a page of `resweep.cases/1`."""
@@ -161,6 +175,18 @@ class Local:
         from resweep.serve import calls
 
         return calls.tuned(self.bench, self.clock.now())
+
+    def hand_over(self, report: dict[str, object]) -> Any:
+        """Hand a report over."""
+        from resweep.serve import reportsapi
+
+        return reportsapi.take(self.bench.store, report)
+
+    def reports(self, pipeline: str | None) -> Any:
+        """Return `resweep.reports/1`."""
+        from resweep.serve import reportsapi
+
+        return reportsapi.listed(self.bench.store, pipeline)
 
     def case_page(self, query: dict[str, str]) -> Any:
         """Return a page of `resweep.cases/1`."""

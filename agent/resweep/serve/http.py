@@ -26,6 +26,8 @@ from resweep.serve.body import RequestError, read_body
 from resweep.serve.casesapi import ROUTES as CASE_ROUTES
 from resweep.serve.casesapi import CaseHandlers
 from resweep.serve.guard import Guard, RateLimit, refusal_object
+from resweep.serve.reportsapi import ROUTES as REPORT_ROUTES
+from resweep.serve.reportsapi import ReportHandlers
 
 log = logging.getLogger("resweep.serve")
 
@@ -50,6 +52,7 @@ ROUTES: Mapping[str, Mapping[str, str]] = {
     "/v1/canaries": {"GET": "canaries"},
     "/v1/maintenance": {"GET": "maintenances", "POST": "maintain"},
     **CASE_ROUTES,
+    **REPORT_ROUTES,
 }
 GZIP_FROM = 1024  # bytes; smaller answers are not worth packing
 
@@ -74,7 +77,7 @@ def answer(value: object, status: int = HTTPStatus.OK) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-class Api(CaseHandlers):
+class Api(CaseHandlers, ReportHandlers):
     """The handlers. What touches the store runs in a thread, so that /healthz answers meanwhile."""
 
     def __init__(self, agent: Agent) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from resweep.domain.errors import UsageError
 from resweep.serve.cli import frame
+from resweep.serve.cli.status import Url
 from resweep.serve.cli.tuned import Lock, lock_path
 
 if TYPE_CHECKING:
@@ -119,11 +120,15 @@ def sweep(
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep report and ranked lists in a folder.")
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Hand the report to the agent, else to its store.")
+    ] = False,
     write_lock: Annotated[
         bool, typer.Option("--write-lock", help="Write the chosen depth into resweep.lock.")
     ] = False,
     lock: Lock = None,
     name: Name = None,
+    url: Url = None,
     settings: frame.SettingsFile = None,
     as_json: frame.Json = False,
 ) -> None:
@@ -176,6 +181,8 @@ def sweep(
             return
         swept = maybe
     _hand_out(swept, html=html, save=save, lock=_lock(loaded, lock) if write_lock else None)
+    if record:
+        hand_over(loaded, url, swept)
     told = swept.report.as_dict()
     if as_json:
         frame.print_json(told)
@@ -337,6 +344,25 @@ def _hand_out(swept: Sweep, *, html: Path | None, save: Path | None, lock: Path 
         write_saved(save, swept)
     if html is not None:
         write_page(swept.report.as_dict(), html)
+
+
+LISTS_MAX = 4 << 20  # bytes of packed lists that are handed over; more would not fit into a request
+
+
+def hand_over(settings: Settings, url: str | None, swept: Sweep) -> None:
+    """Give a report to the agent, which keeps it by pipeline and basis. Raises UsageError for no pipeline."""
+    import base64
+
+    from resweep.serve.access import access
+    from resweep.sweep.saved import pack_cases
+
+    report = swept.report.as_dict()
+    if report["pipeline"] is None:
+        raise UsageError("expected the name of the pipeline; give PIPELINE or --config FILE")
+    packed = pack_cases(swept)
+    cases = base64.b64encode(packed).decode() if len(packed) <= LISTS_MAX else None
+    with access(settings, url) as agent:
+        agent.hand_over({"report": report, "cases": cases})
 
 
 def write_page(report: dict[str, Any], path: Path) -> None:

@@ -142,6 +142,8 @@ def accept(
     }
     with access(loaded, url) as agent:
         told = agent.accept(wish)
+        if report is not None:
+            agent.hand_over({"report": {**_report(report), "pipeline": pipeline}})
     written = _to_lock(path, told["tuned"])
     if as_json:
         frame.print_json({**told, "lock": None if written is None else str(written)})
@@ -166,15 +168,20 @@ def _readable(path: Path | None) -> None:
         read_lock(path)
 
 
+def _report(path: Path) -> dict[str, Any]:
+    from resweep.sweep.saved import REPORT_FILE, read_report
+
+    return read_report(path / REPORT_FILE if path.is_dir() else path)
+
+
 def _from_report(
     path: Path, pipeline: str, k: int | None, candidate_k: int | None, because: str
 ) -> dict[str, object]:
     """Return the part of an acceptance that a report states. A folder of `--save` will do."""
     from resweep.domain.errors import UsageError
     from resweep.serve.adopting import acceptance_of, in_short
-    from resweep.sweep.saved import REPORT_FILE, read_report
 
-    report = read_report(path / REPORT_FILE if path.is_dir() else path)
+    report = _report(path)
     if report["pipeline"] not in (None, pipeline):
         raise UsageError(
             f"{path} is a report on {report['pipeline']!r}; got {pipeline!r}: name that pipeline"
