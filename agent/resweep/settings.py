@@ -247,6 +247,14 @@ class CanarySection:
         "where somebody judged them.",
         path=True,
     )
+    retriever: str | None = _setting(
+        None,
+        "Retriever that the agent itself runs canaries with, as `module:object`, where no recorder can.",
+    )
+    embedder: str | None = _setting(
+        None, "Function from a text to its vector for it, as `module:object`, where none is found in it."
+    )
+    pipeline: str | None = _setting(None, "Pipeline whose canaries that retriever runs.")
     per_second: float = _setting(
         5.0, "Calls a second that a recorder makes for canaries and probes, at most.", low=0.01
     )

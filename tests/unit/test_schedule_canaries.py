@@ -13,6 +13,7 @@ from resweep.detect.settings import DetectSettings
 from resweep.domain.batch import Batch, ConfigRecord
 from resweep.domain.case import CaseLine, Judgment
 from resweep.domain.clock import VirtualClock
+from resweep.domain.errors import UsageError
 from resweep.domain.event import Hit, RetrievalEvent
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.invalidation import InvalidationRules
@@ -26,6 +27,8 @@ from resweep.schedule.questions import labelled
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.serve import calls
+from resweep.serve.ownwork import own_worker
+from resweep.settings import CanarySection
 from resweep.store import open_store
 from resweep.store.sql import SqlStore
 
@@ -368,6 +371,29 @@ def test_work_through_files_is_the_same(world: World, tmp_path: Path) -> None:
     desk.run()
     assert [run.kind for run in world.store.canary_runs("bot")] == ["embed"]
     assert list((folder / "done").iterdir()) == []
+
+
+def test_an_agent_can_run_them_itself(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a retriever loaded by name, for the config in charge."""
+    (tmp_path / "own_retriever.py").write_text(
+        "def retrieve(query, k=3):\n    return [{'id': f'p{i}', 'score': 1 - i / 9} for i in range(k)]\n"
+        "def embed(text):\n    return [float(len(text)), 1.0, float(text.count('e'))]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    chosen = CanarySection(retriever="own_retriever:retrieve", embedder="own_retriever:embed", pipeline="bot")
+    worker = own_worker(chosen, world.store, world.desk, world.work)
+    assert worker is not None
+    worker.turn()
+    (run,) = world.store.canary_runs("bot")
+    assert (run.kind, run.config, world.flags) == ("embed", RECORD.config, [])
+
+
+def test_an_agents_own_retriever_needs_a_pipeline(world: World) -> None:
+    """Or nobody knows whose canaries these are; without a retriever there is nothing to do."""
+    assert own_worker(CanarySection(), world.store, world.desk, world.work) is None
+    with pytest.raises(UsageError, match=r"canary\.pipeline"):
+        own_worker(CanarySection(retriever="a:b"), world.store, world.desk, world.work)
 
 
 def test_what_is_no_offer_or_answer_is_dropped(world: World, tmp_path: Path) -> None:

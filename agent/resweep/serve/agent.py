@@ -12,6 +12,7 @@ from resweep.domain.errors import LeaseHeldError, ResweepError
 from resweep.domain.snapshot import Sample, Snapshot
 from resweep.ingest.intake import Intake
 from resweep.ingest.spool import Spool
+from resweep.record.work import Worker
 from resweep.schedule.desk import Desk
 from resweep.schedule.leading import Leadership
 from resweep.schedule.ledger import StoreLedger
@@ -22,6 +23,7 @@ from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.serve.exemplars import Exemplars
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
+from resweep.serve.ownwork import own_worker
 from resweep.serve.parts import canary_settings, case_desk, judge_maker, rules_of, store_settings, version
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
 from resweep.serve.spans import SpanTally
@@ -40,6 +42,7 @@ class Desks(Workplace):
 
     runner: Runner
     outlets: Outlets
+    own: Worker | None = None
 
 
 class NotLeadingError(ResweepError):
@@ -182,10 +185,14 @@ class Agent:
             work_folder=folder,
             cases=cases,
         )
+        own = own_worker(self.settings.canary, store, desk, work)
         jobs = tuple(jobs_of(self.settings, at, outlets, self.clock))
         runner = Runner(jobs, StoreLedger(store), clock=self.clock, leads=lambda: self._lease.held)
         runner.start()
+        if own is not None:
+            own.start()
         return Desks(
+            own=own,
             store=store,
             desk=desk,
             passive=passive,
@@ -212,6 +219,8 @@ class Agent:
         if desks is None:
             return
         desks.spool.end()
+        if desks.own is not None:
+            desks.own.stop()
         forget_address(self.where)
         if not desks.runner.stop():
             log.warning("a job still runs; its next run covers what it leaves undone")
