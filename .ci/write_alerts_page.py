@@ -17,6 +17,10 @@ TARGET = ROOT / "docs" / "alerts.md"
 TITLES = {
     "resweep.tuned-k": ("The tuned k", "About the record of a depth, and what speaks against it."),
     "resweep.serving": ("What is served", "About the answers users get now."),
+    "resweep.labelled-set": (
+        "The labelled set",
+        "About the judged questions that a sweep stands on. Notices: nothing is wrong with an answer.",
+    ),
     "resweep.agent": ("The agent", "About resweep itself. Nobody is woken: users are answered without it."),
 }
 

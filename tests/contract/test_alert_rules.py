@@ -35,7 +35,7 @@ ABOUT_AGENT = {
     "ResweepScrapeIncomplete",
 }
 # Flags with these reasons are for `resweep flags list`: they ask nobody to come.
-NOTICES: set[Reason] = {"score_scale", "ids_renumbered", "labelled_set_stale", "judge_stale"}
+NOTICES: set[Reason] = {"score_scale", "ids_renumbered", "judge_stale"}
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
