@@ -105,3 +105,21 @@ def test_nothing_is_left_running_or_on_disk(demos: dict[str, Played], name: str)
         os.killpg(played.group, 0)
     assert list(played.temporary.iterdir()) == []
     assert list(played.home.rglob("*")) == []
+
+
+@pytest.mark.parametrize("name", ["with", "without"])
+def test_the_sweep_closes_the_loop(demos: dict[str, Played], name: str) -> None:
+    """The new depth is measured on judged questions, accepted on its evidence, and the verdict is valid."""
+    swept = demos[name].story["sweep"]
+    k = str(swept["chosen"]["context_k"])
+    assert (swept["n_cases"], swept["objective"]) == (86, "recall")
+    assert swept["chosen"]["context_k"] == min(swept["best_set"])
+    assert swept["recall"][k] > swept["recall"]["8"]
+    assert demos[name].story["verdict_tuned"] == "valid"
+    assert f"k = {k} accepted" in demos[name].shown
+
+
+def test_with_prometheus_the_alert_resolves(demos: dict[str, Played]) -> None:
+    """Fired for the old depth, gone with the new one; all of it within a minute."""
+    assert demos["with"].story["alert_resolved"] is True
+    assert demos["without"].story["alert_resolved"] is None

@@ -1,4 +1,4 @@
-"""`resweep demo`: a watched retriever, a changed embedder, and the alarm that nothing else would raise."""
+"""`resweep demo`: a watched retriever, a changed embedder, the alarm that nothing else raises, a new k."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
+from resweep.serve.demo import tuning
 from resweep.serve.demo.bot import PIPELINE
 from resweep.serve.demo.children import Children, DemoError
 from resweep.serve.demo.prometheus import NAME as PROMETHEUS
@@ -41,6 +42,9 @@ class Story:
     why: str = ""
     flag: dict[str, Any] = field(default_factory=dict)
     alert: dict[str, Any] | None = None
+    sweep: dict[str, Any] = field(default_factory=dict)
+    verdict_tuned: str = ""
+    alert_resolved: bool | None = None
     prometheus: str = "not on the PATH: the alert line is the agent's own"
     traffic: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
@@ -73,6 +77,13 @@ class AgentClient:
         """Accept a depth for the config in charge."""
         body = {"pipeline": PIPELINE, "context_k": k, "because": because}
         self._http.post("/v1/accept", json=body).raise_for_status()
+
+    def adopt(self, wish: dict[str, object]) -> dict[str, Any]:
+        """Accept what a sweep chose; return the answer."""
+        answer = self._http.post("/v1/accept", json=wish)
+        answer.raise_for_status()
+        decoded: dict[str, Any] = msgspec.json.decode(answer.content)
+        return decoded
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -149,6 +160,8 @@ class Demo:
         self._bot("bot-after", AFTER)
         self._expired(agent)
         self._alert(scraper)
+        self._tune(agent)
+        self._resolved(scraper)
 
     def _start_agent(self) -> AgentClient:
         self._say("starting the agent")
@@ -170,9 +183,9 @@ class Demo:
         self.story.addresses[PROMETHEUS] = scraper.address
         return scraper
 
-    def _bot(self, name: str, model: str) -> None:
-        self._say(f"starting {PIPELINE}: 248 documents, embedder {model}, k = {K}")
-        self.children.python(name, "-m", "resweep.serve.demo.bot", "--model", model, "--k", str(K))
+    def _bot(self, name: str, model: str, k: int = K) -> None:
+        self._say(f"starting {PIPELINE}: 248 documents, embedder {model}, k = {k}")
+        self.children.python(name, "-m", "resweep.serve.demo.bot", "--model", model, "--k", str(k))
         self.children.wait(name, lambda: "ready" in self.children.log(name).read_text("utf-8", "replace"))
 
     def _until(self, agent: AgentClient, verdict: str, what: str) -> dict[str, Any]:
@@ -232,6 +245,37 @@ class Demo:
             time.sleep(0.25)
         raise DemoError(f"expected ResweepTunedKExpired to fire in Prometheus within {VERDICT_S:.0f} s")
 
+    def _tune(self, agent: AgentClient) -> None:
+        """Sweep, accept what it chose, and run with it."""
+        self._say("sweeping the judged questions with the new embedder", "bold")
+        report = tuning.sweep(PIPELINE, AFTER, K, self.folder)
+        self.story.sweep = tuning.in_brief(report)
+        self.story.addresses["report"] = str(self.folder / tuning.REPORT_FILE)
+        self.console.print(tuning.curve(report))
+        k = report["chosen"]["context_k"]
+        if k is None:
+            raise DemoError(f"expected the sweep to choose a depth; {report['chosen']['why']}")
+        self._say(report["chosen"]["why"])
+        agent.adopt(tuning.wish(PIPELINE, report))
+        self._say(f"k = {k} accepted for embedder {AFTER}, on the evidence of sweep {report['report_id']}")
+        if k != K:
+            self.children.stop("bot-after")
+            self._bot("bot-tuned", AFTER, k)
+        pipeline = self._until(agent, "valid", "the verdict to be valid again")
+        self.story.verdict_tuned = pipeline["verdict"]
+        self.console.print(figures(pipeline))
+
+    def _resolved(self, scraper: Prometheus | None) -> None:
+        if scraper is None:
+            return
+        until = time.monotonic() + VERDICT_S
+        while time.monotonic() < until:
+            if not any(a["labels"]["alertname"] == "ResweepTunedKExpired" for a in scraper.firing()):
+                self.story.alert_resolved = True
+                return
+            time.sleep(0.25)
+        raise DemoError(f"expected ResweepTunedKExpired to resolve in Prometheus within {VERDICT_S:.0f} s")
+
     def _summary(self) -> None:
         told = [f"[bold]{self.story.why}[/bold]"]
         if self.story.alert is not None:
@@ -243,9 +287,19 @@ class Demo:
             told.append(" ".join(self.story.alert["annotations"]["description"].split()))
         else:
             told.append(self.story.prometheus)
-        told.append(f"verdict: {self.story.verdict_before} before, {self.story.verdict_after} after")
+        told.append(self._tuned())
+        verdicts = (self.story.verdict_before, self.story.verdict_after, self.story.verdict_tuned)
+        told.append("verdict: {} before the change, {} after it, {} with the new k".format(*verdicts))
         told.append(f"took {self.story.seconds:.0f} s. Your own retriever: see the README, five minutes.")
-        self.console.print(Panel("\n\n".join(told), title="resweep demo", border_style="red"))
+        self.console.print(Panel("\n\n".join(told), title="resweep demo", border_style="green"))
+
+    def _tuned(self) -> str:
+        """Say what the sweep found, and what became of the alert."""
+        swept, k = self.story.sweep, str(self.story.sweep["chosen"]["context_k"])
+        recall = swept["recall"]
+        change = f"{100 * recall[str(K)]:.0f} % at {K}, {100 * recall[k]:.0f} % at {k}"
+        told = f"The sweep of {swept['n_cases']} judged questions chose k = {k}: recall {change}"
+        return f"{told}. The alert has resolved." if self.story.alert_resolved else f"{told}."
 
     def _say(self, text: str, style: str = "") -> None:
         self.console.print(text, style=style, highlight=False)
