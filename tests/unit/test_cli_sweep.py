@@ -222,6 +222,17 @@ def test_the_settings_file_spares_the_flags(run: Run) -> None:
     assert json.loads(done.stdout)["pipeline"] == "bot"
 
 
+def test_the_agents_labelled_set_is_swept_by_the_pipelines_name(run: Run) -> None:
+    """Whose cases they are is known; without any, that is said."""
+    words = ("sweep", "bot", "--retriever", "swept_app:retriever", "--k", "1,2,4", "--json")
+    assert "expected labelled cases of bot, got 0 unlabelled" in run(*words).stderr
+    imported = run("cases", "import", "cases.jsonl", "--pipeline", "bot")
+    assert imported.exit_code == 0, imported.stderr
+    told = json.loads(run(*words).stdout)
+    assert told["n_cases"] + told["n_holdout"] == 8  # forty rows, eight questions
+    assert told["notes"][0] == "the agent's labelled set of bot"
+
+
 def test_the_page_is_one_file(run: Run) -> None:
     """No script, nothing from outside."""
     report(run, "--html", "report.html")

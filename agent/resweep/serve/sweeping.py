@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from resweep.domain.errors import UsageError
+from resweep.domain.errors import InputError, UsageError
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.invalidation import InvalidationRules
 from resweep.serve.checking import read_config
@@ -19,6 +19,7 @@ from resweep.serve.named import load_object, look
 from resweep.settings import SweepSection
 from resweep.sweep.cache import Cache
 from resweep.sweep.calls import Policy, Watcher
+from resweep.sweep.caselines import case_of
 from resweep.sweep.constraints import parse_constraint
 from resweep.sweep.engine import Sweep
 from resweep.sweep.evidence import ANSWER_MEASURES, Cell
@@ -29,6 +30,9 @@ from resweep.sweep.rules import parse_rule
 from resweep.sweep.runner import Estimate, Target, Wanted, estimate_calls, sweep_live
 from resweep.sweep.settings import Looks, SweepSettings
 from resweep.sweep.trec import read_queries
+
+if TYPE_CHECKING:
+    from resweep.serve.access import Access
 
 HOUR_S = 3600.0
 
@@ -111,6 +115,36 @@ def cases_from(source: CaseSource) -> tuple[list[Case], list[str]]:
         cases = smoke_cases(cases, source.smoke)
         notes.append(f"a smoke set: {len(cases)} of {whole} cases, the same each time, weighted to them all")
     return cases, notes
+
+
+def labelled_by(agent: Access, pipeline: str) -> tuple[list[Case], list[str]]:
+    """Return the cases an agent holds for a pipeline, and notes. Raises UsageError where none is labelled."""
+    cases: list[Case] = []
+    left_out: dict[str, int] = {}
+    for raw in _case_pages(agent, pipeline):
+        try:
+            cases.append(case_of(raw["case"]))
+        except InputError as error:
+            reason = str(error).partition("; got")[0]
+            left_out[reason] = left_out.get(reason, 0) + 1
+    if not any(case.kind != "unjudged" for case in cases):
+        raise UsageError(
+            f"expected labelled cases of {pipeline}, got {len(cases)} unlabelled ones: label some, or give "
+            "--cases FILE"
+        )
+    notes = [f"the agent's labelled set of {pipeline}"]
+    notes += [f"{n} cases take no part: {reason}" for reason, n in left_out.items()]
+    return cases, notes
+
+
+def _case_pages(agent: Access, pipeline: str) -> Iterator[Mapping[str, Any]]:
+    query = {"pipeline": pipeline}
+    while True:
+        page = agent.case_lines(query)
+        yield from page["lines"]
+        if page["next"] is None:
+            return
+        query["after"] = page["next"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,8 +141,10 @@ def sweep(
     rules, section = rules_of(loaded), loaded.sweep
     named = pipeline or name
     path = cases or (Path(section.cases) if section.cases else None)
-    if path is None:
-        raise UsageError("expected labelled cases; give --cases FILE, a BEIR folder or TREC qrels")
+    if path is None and named is None:
+        raise UsageError(
+            "expected labelled cases; give --cases FILE (a BEIR folder, TREC qrels) or a PIPELINE of the agent"
+        )
     declared = config or (Path(section.config) if section.config else None)
     identity = identity_of(declared, named, rules)
     choosing = Choosing(
@@ -158,7 +160,10 @@ def sweep(
         look=look,
     )
     ks = parse_depths(k) if k else DEFAULT_DEPTHS
-    known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
+    if path is not None:
+        known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
+    else:
+        known, notes = _labelled(loaded, url, str(named), smoke)
     job = _Job(
         cases=known,
         notes=notes,
@@ -188,6 +193,22 @@ def sweep(
         frame.print_json(told)
     else:
         say_report(told)
+
+
+def _labelled(
+    settings: Settings, url: str | None, pipeline: str, smoke: int | None
+) -> tuple[list[Case], list[str]]:
+    """Return the cases that the agent holds for a pipeline."""
+    from resweep.serve.access import access
+    from resweep.serve.sweeping import labelled_by
+    from resweep.sweep.labelled import smoke_cases
+
+    with access(settings, url) as agent:
+        cases, notes = labelled_by(agent, pipeline)
+    if smoke is None:
+        return cases, notes
+    some = smoke_cases(cases, smoke)
+    return some, [*notes, f"a smoke set: {len(some)} of {len(cases)} cases, weighted to them all"]
 
 
 class _Job:
