@@ -26,6 +26,7 @@ from resweep.serve.body import RequestError, read_body
 from resweep.serve.casesapi import ROUTES as CASE_ROUTES
 from resweep.serve.casesapi import CaseHandlers
 from resweep.serve.guard import Guard, RateLimit, refusal_object
+from resweep.serve.pages.routes import Pages, is_page
 from resweep.serve.reportsapi import ROUTES as REPORT_ROUTES
 from resweep.serve.reportsapi import ReportHandlers
 
@@ -65,11 +66,13 @@ def app(agent: Agent, token: str) -> Guard:
         for path, calls_of in ROUTES.items()
         for method, name in calls_of.items()
     ]
+    routes += Pages(agent, token).routes()
     handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _error}
     for kind in (RequestError, ResweepError):
         handlers[kind] = _error
     limit = RateLimit(agent.settings.limits.requests_per_second)
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token=token, limit=limit)
+    site = Starlette(routes=routes, exception_handlers=handlers)
+    return Guard(site, token=token, limit=limit, lets_in=is_page)
 
 
 def answer(value: object, status: int = HTTPStatus.OK) -> Response:

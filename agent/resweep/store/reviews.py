@@ -206,6 +206,14 @@ class ReviewsPart(Part):
                 connection.execute(update(cases).where(cases.c.id == case_id).values(kept=kept, touched=True))
                 _note(connection, case_id, who, "keep", {"before": case["kept"], "after": kept}, now)
 
+    def last_step(self, who: str) -> tuple[str, Step] | None:
+        """Return what `undo` would take back of a person, with the case id; None for nothing."""
+        of = (history.c.who == who) & history.c.action.in_(tuple(_UNDO)) & history.c.undone.is_(False)
+        with self._db.read() as connection:
+            query = select(history).where(of).order_by(history.c.id.desc()).limit(1)
+            row = connection.execute(query).mappings().first()
+        return None if row is None else (row["case_id"], _step(row))
+
     def undo(self, who: str, case_id: str | None = None) -> Step | None:
         """Take back what a person did last, on one case or any; return what it was, None for nothing."""
         now = self._clock.now()

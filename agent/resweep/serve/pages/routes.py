@@ -42,6 +42,8 @@ class Pages:
 
     def routes(self) -> Sequence[Route]:
         """Return the routes."""
+        from resweep.serve.pages.review import Review
+
         get, post = self.shown, self.sent
         return [
             Route("/static/{name:str}", render.static_file, methods=["GET"]),
@@ -53,6 +55,7 @@ class Pages:
             Route("/flags", get("viewer", self.flags), methods=["GET"]),
             Route("/flags/ack", post("reviewer", self.ack), methods=["POST"]),
             Route("/flags/resolve", post("admin", self.resolve), methods=["POST"]),
+            *Review(self).routes(),
         ]
 
     def shown(self, role: Role, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -61,6 +64,8 @@ class Pages:
         @functools.wraps(handler)
         async def handle(request: Request) -> Response:
             visitor = self.door.visitor(request)
+            if visitor is None and request.headers.get("hx-request") == "true":
+                return render.page("_failed.html", HTTPStatus.UNAUTHORIZED, error="you are signed out", do="")
             if visitor is None:
                 path = request.url.path
                 aim = f"?next={path}" if request.method == "GET" and path != "/" else ""

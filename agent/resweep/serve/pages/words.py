@@ -74,6 +74,11 @@ def day(ts: float) -> str:
     return f"{at.day} {at:%b %Y}"
 
 
+def clock(ts: float) -> str:
+    """Return the time of day in UTC."""
+    return f"{datetime.fromtimestamp(ts, UTC):%H:%M}"
+
+
 def iso(ts: float) -> str:
     """Return a time as machines read it."""
     return datetime.fromtimestamp(ts, UTC).isoformat(timespec="seconds")
@@ -130,8 +135,11 @@ def sentence(text: str) -> str:
 
 _ASIDE = re.compile(r" \([^()]*\)")
 _OPENERS = frozenset(
-    ("a", "an", "all", "asked", "every", "it", "its", "most", "nothing", "no", "none", "of", "only", "one")
-    + ("questions", "queries", "repeated", "retrievals", "some", "the", "there", "this", "two", "what")
+    re.findall(
+        r"\w+",
+        "a all an asked every it its most no none nothing of one only queries questions repeated retrievals "
+        "some the there this two what",
+    )
 )
 BRIEF = 180  # characters
 
@@ -149,7 +157,22 @@ def brief(text: str) -> str:
 FILTERS: Mapping[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        *(span, when, short_when, day, iso, count, share, points, number, named, stratum, verdict, many),
+        *(
+            span,
+            when,
+            short_when,
+            clock,
+            day,
+            iso,
+            count,
+            share,
+            points,
+            number,
+            named,
+            stratum,
+            verdict,
+            many,
+        ),
         sentence,
         brief,
     )
