@@ -119,7 +119,9 @@ class CaseDesk:
     def _set(self, pipeline: str) -> _Set:
         found = self._sets.setdefault(pipeline, _Set())
         if pipeline not in self._fresh:
-            found.refresh(self._store, pipeline)
+            # Reading 50,000 questions takes a while; an import of many parts is the only one to change them.
+            if self._store.question_count(pipeline) != len(found.placed):
+                found.refresh(self._store, pipeline)
             self._fresh.add(pipeline)
         return found
 

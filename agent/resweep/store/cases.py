@@ -165,6 +165,12 @@ class CasesPart(Part):
             found = connection.execute(select(plans.c.document).where(plans.c.id == plan_id)).scalar()
         return None if found is None else _plan_decoder.decode(found)
 
+    def question_count(self, pipeline: str) -> int:
+        """Return how many cases of a pipeline have text."""
+        of = (cases.c.pipeline == label(pipeline)) & cases.c.query.is_not(None)
+        with self._db.read() as connection:
+            return connection.execute(select(func.count()).select_from(cases).where(of)).scalar() or 0
+
     def questions(
         self, pipeline: str, before_ts: float | None = None
     ) -> Sequence[tuple[str, str, str, str, Side]]:
