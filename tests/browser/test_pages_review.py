@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.integration
-LOOKS = {
+LOOKS: dict[str, Any] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
     "390": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},

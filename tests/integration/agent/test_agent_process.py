@@ -44,9 +44,7 @@ def test_from_spool_to_flag_to_metric_and_back(traffic: Any, agents: Agents, unt
     assert agent.get("/v1/status")["pipelines"][0]["verdict"] == "valid"
 
 
-def test_a_batch_counts_once_however_often_it_comes(
-    traffic: Any, agents: Agents, until: Until
-) -> None:
+def test_a_batch_counts_once_however_often_it_comes(traffic: Any, agents: Agents, until: Until) -> None:
     """Over HTTP twice, then out of the spool."""
     agent = agents().started()
     one = traffic.batch(1, traffic.config(), calls=7)
@@ -135,9 +133,7 @@ def test_sigterm_ends_it_within_two_seconds_with_0(agents: Agents) -> None:
     assert not (agent.home / "agent.json").exists()
 
 
-def test_sigterm_in_the_middle_of_a_flood_loses_nothing(
-    traffic: Any, agents: Agents, until: Until
-) -> None:
+def test_sigterm_in_the_middle_of_a_flood_loses_nothing(traffic: Any, agents: Agents, until: Until) -> None:
     """What was not taken yet waits for the next agent."""
     first = agents().started()
     record = traffic.config()

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from resweep.domain.invalidation import InvalidationRules
     from resweep.serve.sweeping import Choosing, Identity
     from resweep.settings import Settings, SweepSection
+    from resweep.sweep.answered import Checking
+    from resweep.sweep.answers import AnswerCost, Answering
     from resweep.sweep.cache import Cache
-    from resweep.sweep.calls import Watcher
+    from resweep.sweep.calls import Policy, Watcher
     from resweep.sweep.engine import Sweep
     from resweep.sweep.lists import Case
 
@@ -43,7 +45,12 @@ Candidates = Annotated[
     str | None,
     typer.Option("--candidate-k", metavar="10,50", help="Rerank depths: a grid with the depths of --k."),
 ]
-Objective = Annotated[str, typer.Option(metavar="NAME", help="The measure that decides.")]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The measure that decides; else answer_accuracy, or ndcg without answers."
+    ),
+]
 Margin = Annotated[
     float | None, typer.Option(metavar="X", help="Depths less than this below the best count as equal.")
 ]
@@ -58,7 +65,7 @@ Smoke = Annotated[
 Retriever = Annotated[
     str | None, typer.Option("--retriever", metavar="MODULE:OBJECT", help="A live retriever to ask.")
 ]
-SHOWN = ("recall", "all_evidence", "precision", "ndcg")
+SHOWN = ("recall", "all_evidence", "precision", "ndcg")  # with the objective
 
 
 def register(app: typer.Typer) -> None:
@@ -77,7 +84,32 @@ def sweep(
     queries: Queries = None,
     k: Depths = None,
     candidate_k: Candidates = None,
-    objective: Objective = "ndcg",
+    generator: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="What answers: MODULE:OBJECT, or https://host/v1#model-name."),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="What judges the answers, named likewise.")
+    ] = None,
+    generator_version: Annotated[
+        str, typer.Option(metavar="TEXT", help="Version of the generator: another one is asked anew.")
+    ] = "",
+    judge_version: Annotated[
+        str, typer.Option(metavar="TEXT", help="Version of the judge: another one is asked anew.")
+    ] = "",
+    judge_price: Annotated[
+        float | None, typer.Option(metavar="USD", help="Price of a million tokens of the judge.")
+    ] = None,
+    evidence_first: Annotated[
+        bool, typer.Option("--evidence-first", help="Put relevant passages on top of the prompt.")
+    ] = False,
+    audit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A person's verdicts on some of the answers.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(metavar="X", help="Differences below this are unresolved by the judge.")
+    ] = None,
+    objective: Objective = None,
     margin: Margin = None,
     constraint: Constraint = None,
     baseline: Annotated[
@@ -112,6 +144,12 @@ def sweep(
     ] = 1,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the resamples.")] = None,
     max_calls: Annotated[int | None, typer.Option(metavar="N", help="Calls that the sweep may make.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens that the models may take.")
+    ] = None,
+    max_usd: Annotated[
+        float | None, typer.Option(metavar="USD", help="Money that the models may take, at the prices given.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask anew, whatever was answered before.")] = False,
     html: Annotated[
@@ -134,7 +172,7 @@ def sweep(
 ) -> None:
     """Sweep every depth on the labelled cases, live or on recorded lists, and choose one that holds up."""
     from resweep.serve.parts import rules_of
-    from resweep.serve.sweeping import CaseSource, Choosing, cases_from, identity_of
+    from resweep.serve.sweeping import CaseSource, Choosing, cases_from, identity_of, policy_of
     from resweep.sweep.settings import DEFAULT_DEPTHS, parse_depths
 
     loaded = frame.settings_of(settings).settings
@@ -148,7 +186,7 @@ def sweep(
     declared = config or (Path(section.config) if section.config else None)
     identity = identity_of(declared, named, rules)
     choosing = Choosing(
-        objective=objective,
+        objective=objective or ("answer_accuracy" if generator else "ndcg"),
         margin=margin,
         constraint=constraint,
         critical=critical or (),
@@ -180,8 +218,20 @@ def sweep(
         if target is None:
             raise UsageError("expected what to sweep; give --retriever MODULE:OBJECT, or --run RUN")
         with open_cache(loaded, fresh) as cache:
-            live = _Live(target, first_stage, revision, max_calls)
-            maybe = _live(job, live, section, cache, dry_run=dry_run, as_json=as_json)
+            live = _Live(
+                target,
+                first_stage,
+                revision,
+                policy_of(section, max_calls, max_tokens, max_usd),
+                _answering(
+                    section,
+                    (generator, generator_version, price),
+                    (judge, judge_version, judge_price),
+                    evidence_first=evidence_first,
+                ),
+                _checking(audit, tolerance),
+            )
+            maybe = _live(job, live, cache, dry_run=dry_run, as_json=as_json)
         if maybe is None:
             return
         swept = maybe
@@ -233,9 +283,58 @@ class _Job:
 class _Live:
     """The live side of a job."""
 
-    def __init__(self, target: str, first_stage: str | None, revision: str, max_calls: int | None) -> None:
-        self.target, self.first_stage = target, first_stage
-        self.revision, self.max_calls = revision, max_calls
+    def __init__(
+        self,
+        target: str,
+        first_stage: str | None,
+        revision: str,
+        policy: Policy,
+        answering: Answering | None,
+        check: Checking | None,
+    ) -> None:
+        self.target, self.first_stage, self.revision = target, first_stage, revision
+        self.policy, self.answering, self.check = policy, answering, check
+
+
+Modelled = tuple[str | None, str, float | None]  # what was named, its version, the price of a million tokens
+
+
+def _answering(
+    section: SweepSection, generator: Modelled, judge: Modelled, *, evidence_first: bool
+) -> Answering | None:
+    """Return how answers are made and judged, None where none were asked for. Raises UsageError for half."""
+    from resweep.serve import models
+    from resweep.sweep.answers import Answering
+
+    if generator[0] is None and judge[0] is None:
+        return None
+    if generator[0] is None or judge[0] is None:
+        raise UsageError("expected --generator and --judge together: answers are made, then judged")
+    makes, rules = (models.parse_model(str(name), *rest) for name, *rest in (generator, judge))
+    return Answering(
+        generate=models.generator(makes, section.timeout_s),
+        judge=models.judge(rules, section.timeout_s),
+        generator=makes.known(),
+        judge_model=rules.known(),
+        evidence_first=evidence_first,
+        tell=_tell,
+    )
+
+
+def _tell(cost: AnswerCost) -> None:
+    usd = "" if cost.usd is None else f", about {cost.usd:.2f} USD"
+    sys.stderr.write(
+        f"answers: {cost.answers} to make, up to {cost.verdicts} to judge, about {cost.prompt_tokens:,} tokens{usd}\n"
+    )
+
+
+def _checking(audit: Path | None, tolerance: float | None) -> Checking | None:
+    if audit is None:
+        return None
+    from resweep.sweep.answered import Checking
+    from resweep.sweep.audit import read_audit
+
+    return Checking(items=read_audit(audit), now=time.time(), tolerance=tolerance)
 
 
 def _recorded(job: _Job, run: Path, rules: InvalidationRules) -> Sweep:
@@ -262,13 +361,11 @@ def _recorded(job: _Job, run: Path, rules: InvalidationRules) -> Sweep:
     return stamped_recorded(swept, run, job.identity)
 
 
-def _live(
-    job: _Job, live: _Live, section: SweepSection, cache: Cache, *, dry_run: bool, as_json: bool
-) -> Sweep | None:
+def _live(job: _Job, live: _Live, cache: Cache, *, dry_run: bool, as_json: bool) -> Sweep | None:
     from dataclasses import replace
 
     from resweep.domain.measures import DEFINITIONS
-    from resweep.serve.sweeping import LiveSweep, Wish, baseline_of, off_the_record, policy_of
+    from resweep.serve.sweeping import LiveSweep, Wish, baseline_of, off_the_record
 
     with off_the_record(), frame.stdout_to_stderr():
         ready = LiveSweep(
@@ -284,7 +381,7 @@ def _live(
                 notes=job.notes,
             ),
             cache,
-            policy_of(section, live.max_calls),
+            live.policy,
         )
         cost = ready.estimate()
         more = f" (up to {cost.most} where lists are not prefixes)" if cost.most > cost.least else ""
@@ -294,7 +391,7 @@ def _live(
             settings = job.choosing.settings(tuple(DEFINITIONS))
             settings = replace(settings, baseline=baseline_of(job.choosing, job.candidate_ks, job.ks))
             with progress() as watch:
-                return ready.run(settings, watch)
+                return ready.run(settings, watch, live.answering, live.check)
     if as_json:
         told = {"cases": cost.cases, "least": cost.least, "most": cost.most, "cached": cost.cached}
         frame.print_json({"schema": "resweep.estimate/1", **told})
