@@ -84,9 +84,11 @@ def runs_to_flag(seed: int, churn: float, share: float) -> tuple[int, tuple[str,
         system.run = answers.look(system.answers, index.answers(), hour * HOUR)
     changed = index.rng.random(len(index.queries)) < share
     index.queries[changed] = index.rng.normal(size=(int(changed.sum()), 24))
+    if system.answers.gate.is_open:
+        return None  # not quiet to begin with
     for run in range(1, 25):
         system.run = answers.look(system.answers, index.answers(), 14 * 24 * HOUR + run * CONFIRM)
-        found = list(findings(system))
+        found = [f for f in findings(system) if f.severity != "notice"]
         if found:
             return run, found[0].components
     return None
@@ -149,13 +151,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     began, seeds = time.process_time(), range(given.seed, given.seed + given.years)
-    churns = (0.0, 0.01, 0.03)
+    churns = (0.0, 0.001, 0.003, 0.01)  # of the passages: about 2, 5 and 15 % of the answers of a night
     shown: dict[str, object] = {
         "false_flags": {f"churn {c}": sum(year(s, c) for s in seeds) for c in churns},
         "years": given.years,
     }
     for share in (0.15, 0.3, 0.7, 1.0):
-        found = [runs_to_flag(s, 0.01, share) for s in range(20)]
+        found = [runs_to_flag(s, 0.001, share) for s in range(20)]
         runs = sorted(one[0] for one in found if one is not None)
         shown[f"changed {share}"] = {
             "found": len(runs),

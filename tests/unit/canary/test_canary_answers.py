@@ -122,6 +122,28 @@ def test_a_corpus_that_grows_every_night_says_nothing(canaries: Canaries) -> Non
         assert canaries.run() == []
 
 
+def test_a_reingest_is_followed_after_a_day(canaries: Canaries) -> None:
+    """The notice goes by itself, and the next change is seen."""
+    index = canaries.index
+    index.passages = np.vstack([index.passages, index.rng.normal(size=(300, 16))])
+    index.names += [f"new{i}" for i in range(300)]
+    assert [flag.severity for flag in canaries.run(20)] == ["notice"]
+    assert canaries.run(10) == []
+    canaries.index.passages = np.random.default_rng(1).normal(size=canaries.index.passages.shape)
+    assert [flag.severity for flag in canaries.run(3)] == ["warning"]
+
+
+def test_replaced_documents_are_a_notice_and_lost_ones_are_not(canaries: Canaries) -> None:
+    """What tells them apart is the score at the cut."""
+    index = canaries.index
+    for at in index.rng.choice(400, 120, replace=False):
+        index.passages[at] = index.rng.normal(size=16)
+        index.names[at] = f"again{at}"
+    assert [flag.severity for flag in canaries.run(3)] == ["notice"]
+    index.skip = set(range(0, 400, 2))
+    assert [flag.severity for flag in canaries.run(3)] == ["warning"]
+
+
 def test_rounding_says_nothing(canaries: Canaries) -> None:
     """Scores through float16 swap neighbours at the cut."""
     index = canaries.index

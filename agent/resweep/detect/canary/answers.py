@@ -25,10 +25,16 @@ from resweep.domain.sample import Hashes, pack_answer, unpack_answer
 
 LEAST = 3  # questions that must come back
 CHURN = (0.03, 30.0, 0.3)  # share of answers that change from run to run: prior, its weight in answers, most
+DAY = 86_400.0
+DAYS = 28  # whose worst runs are remembered
+WORSE = 1.5  # times the worst of them that a night may be without a word
+WEEK = 7 * DAY  # before that, a night may change this share:
+FIRST = 0.3
+MOST = 0.6  # of answers, however restless the corpus
 LEAST_SHARE = 0.15  # of answers changed; less is not worth a flag, however sure
 OPEN_AT, CLOSE_AT = 3.0, 2.0  # surprise
 TOLERANCE_SD = 0.05  # of the top score: moves below it are rounding
-NOVEL = 0.5  # share of unseen passages from which a change of the corpus alone is a re-ingest
+STANDS = 0.1  # share of scores of the same question and passage that may move when only the corpus changed
 _REMEMBERED = 1 << 16
 
 
@@ -62,6 +68,8 @@ class AnswersState(msgspec.Struct):
     changed: int = 0  # answers that changed from one quiet run to the next
     compared: int = 0
     runs: int = 0
+    first_ts: float | None = None
+    worst: dict[int, float] = msgspec.field(default_factory=dict)  # share changed in a quiet run, by unix day
     since_ts: float | None = None  # the first of the doubtful runs in a row
     renumbered: AnswersRun | None = None  # the run that found the same passages under other ids
     gate: Hysteresis = msgspec.field(default_factory=lambda: Hysteresis(OPEN_AT, CLOSE_AT))
@@ -77,8 +85,10 @@ def look(state: AnswersState, answers: Mapping[str, Sequence[Hit]], ts: float) -
         if len(packed) >= LEAST and not state.gate.is_open:
             state.stored = {**state.stored, **packed}
         return AnswersRun(ts=ts, compared=0)
+    state.first_ts = ts if state.first_ts is None else state.first_ts
     run = _compared(state, common, ts)
     _settle(state, run, packed)
+    _follow_reingest(state, run)
     return run
 
 
@@ -104,10 +114,27 @@ def explained(state: AnswersState) -> tuple[Cause, TwinTraces] | None:
     return cause(traces), traces
 
 
-def is_reingest(found: Cause, traces: TwinTraces) -> bool:
-    """Whether the corpus got new passages and nothing else moved: a nightly ingest, larger than usual."""
-    stands = traces.same_pair_moved is None or traces.same_pair_moved < NOVEL
-    return found.components == ("corpus",) and stands and (traces.copies or 0.0) < NOVEL
+def is_reingest(traces: TwinTraces) -> bool:
+    """Whether passages were added or replaced and nothing else moved: an ingest, larger than usual.
+
+    Scores of the same question and passage stand still, in the same order, most passages are still there, and
+    the score at the cut did not fall as it does where passages are lost or filtered away.
+    """
+    stands = traces.same_pair_moved is not None and traces.same_pair_moved < STANDS
+    kept = traces.ids_jaccard > 0.3 and (traces.order_kept or 0.0) > 0.95 and traces.order_only < 0.1
+    whole = 0.95 <= traces.count_ratio <= 1.05 and (traces.cut_moved or 0.0) > -0.3
+    return stands and kept and whole and (traces.copies or 0.0) < 0.3
+
+
+def usual_share(state: AnswersState, ts: float) -> float:
+    """Return the share of answers that a run may change without a word.
+
+    A corpus changes by night, and one night several times as much as another: so the worst of the last four
+    weeks counts, not the mean. In the first week little is known, and much is allowed.
+    """
+    mean = learnt(state.changed, state.compared, *CHURN)
+    young = FIRST if state.first_ts is None or ts - state.first_ts < WEEK else 0.0
+    return min(MOST, max(mean, young, WORSE * max(state.worst.values(), default=0.0)))
 
 
 def tolerance(state: AnswersState) -> float:
@@ -121,7 +148,7 @@ def _compared(state: AnswersState, common: Sequence[str], ts: float) -> AnswersR
     allowed = tolerance(state)
     outcomes = [compare(state.stored[i].answer, state.last[i].answer, allowed) for i in common]
     changed = outcomes.count(Outcome.CHANGED)
-    churn = learnt(state.changed, state.compared, *CHURN)
+    churn = usual_share(state, ts)
     enough = changed >= max(2, LEAST_SHARE * len(common))
     return AnswersRun(
         ts=ts,
@@ -151,6 +178,24 @@ def _settle(state: AnswersState, run: AnswersRun, packed: Mapping[str, Stored]) 
     state.changed += run.changed
     state.compared += run.compared
     state.stored = {**state.stored, **packed}
+    _note_worst(state, run)
+
+
+def _note_worst(state: AnswersState, run: AnswersRun) -> None:
+    day = int(run.ts // DAY)
+    share = run.changed / run.compared
+    state.worst = {d: w for d, w in state.worst.items() if day - d < DAYS}
+    state.worst[day] = max(share, state.worst.get(day, 0.0))
+
+
+def _follow_reingest(state: AnswersState, run: AnswersRun) -> None:
+    """After a day of a re-ingest, its answers are the ones to compare with; it was a night like others."""
+    if not state.gate.is_open or state.since_ts is None or run.ts - state.since_ts < DAY:
+        return
+    found = explained(state)
+    if found is not None and is_reingest(found[1]):
+        _note_worst(state, run)
+        accept(state)
 
 
 def _votes(state: AnswersState) -> list[Vote]:

@@ -184,10 +184,11 @@ def _answers(system: System) -> Iterator[Finding]:
     if found is None:
         return
     cause, traces = found
-    notice = answers.is_reingest(cause, traces)
+    notice = answers.is_reingest(traces)
+    components: tuple[Component, ...] = ("corpus",) if notice else cause.components
     shown = f"{run.changed} of {run.compared} canary questions"
     told = (
-        f"{system.pipeline}: {shown} found new passages: a re-ingest, larger than the nightly churn"
+        f"{system.pipeline}: {shown} found new passages, all else stands: a re-ingest, larger than usual"
         if notice
         else f"{system.pipeline}: the system changed, declared config unchanged: {shown} got another answer "
         "than the one stored"
@@ -197,11 +198,11 @@ def _answers(system: System) -> Iterator[Finding]:
         layer="active",
         config=system.config,
         basis=system.basis,
-        components=cause.components,
+        components=components,
         severity="notice" if notice else "warning",
         moves=None if notice else "suspect",
         about="answers",
-        message=f"{told} ({run.churn:.0%} usually do); {cause.why}",
+        message=f"{told} (up to {run.churn:.0%} may); {cause.why}",
         evidence={
             "questions": run.compared,
             "changed": run.changed,
