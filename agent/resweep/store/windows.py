@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
@@ -12,6 +13,9 @@ from resweep.store.part import Part
 from resweep.store.payload import unpack
 from resweep.store.schema import configs, pipelines, windows
 from resweep.store.tally import DAY, HOUR, MINUTE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class WindowsPart(Part):
@@ -28,6 +32,12 @@ class WindowsPart(Part):
     def days(self, pipeline: str, since_minute: int, until_minute: int) -> Sequence[Window]:
         """Return the windows of UTC days that begin in [since, until) unix minutes; `minute` is the first."""
         return self._windows(pipeline, DAY, since_minute, until_minute)
+
+    def frame(self, pipeline: str, since_minute: int, until_minute: int) -> pd.DataFrame:
+        """Return the minute windows in [since, until) as a pandas frame, for notebooks."""
+        from resweep.store.frame import frame
+
+        return frame(self.windows(pipeline, since_minute, until_minute))
 
     def _windows(self, pipeline: str, span: int, since: int, until: int) -> Sequence[Window]:
         query = (
