@@ -26,6 +26,11 @@ def case_of(page: Any) -> str:
     return str(page.locator(".case").get_attribute("data-case"))
 
 
+def ready(page: Any) -> None:
+    """Wait until the keys are heard."""
+    page.locator(".pass[data-at]").wait_for()
+
+
 def saved(page: Any, n: int) -> None:
     """Wait until so many passages are judged."""
     page.get_by_text(f"{n} of 39 judged").wait_for()
@@ -86,6 +91,7 @@ def test_equal_passages_are_one_and_the_words_of_the_question_are_marked(person:
     """Rank 17 has the text of rank 1; the prompt's end is shown."""
     page = person("a-reader", "reviewer").sign_in("/review")
     page.get_by_role("link", name="How long do refunds take").click()
+    ready(page)
     assert page.locator("#r17").count() == 0
     assert page.locator("#r1").get_by_text("Also at rank 17").is_visible()
     assert page.locator("#r1 mark").count() >= 1
@@ -96,6 +102,7 @@ def test_unanswerable_asks_once(person: Any, site: Any) -> None:
     """Going back changes nothing."""
     page = person("careful", "reviewer").sign_in("/review?q=API+rate")
     page.get_by_role("link", name="API rate limit").click()
+    ready(page)
     case_id = case_of(page)
     page.keyboard.press("a")
     page.get_by_role("button", name="Go back").click()
@@ -113,7 +120,8 @@ def test_two_people_on_one_case_lose_nothing(person: Any, site: Any) -> None:
     second = two.sign_in("/review?q=invoice")
     for page in (first, second):
         page.get_by_role("link", name="Why does the invoice").click()
-    assert second.get_by_text("anna has this open").is_visible()
+        ready(page)
+    second.get_by_text("anna has this open").wait_for()
     first.keyboard.press("1")
     second.keyboard.press("0")
     saved(first, 1)
@@ -127,7 +135,7 @@ def test_two_people_on_one_case_lose_nothing(person: Any, site: Any) -> None:
     assert grades(site, case_id, "anna")["p-10001"] == 1.0
     assert grades(site, case_id, "bert")["p-10001"] == 0.0
     second.goto(f"/case/{case_id}")
-    assert second.get_by_text("Two reviewers differ").is_visible()
+    second.get_by_text("Two reviewers differ").wait_for()
     second.get_by_role("button", name="bert is right").click()
     second.get_by_text("Two reviewers differ").wait_for(state="detached")
     assert site.store.case(case_id).case.lead == "bert"
@@ -149,6 +157,7 @@ def test_a_judgment_made_offline_is_kept_and_sent_again(person: Any, site: Any) 
     someone = person("offline", "reviewer")
     page = someone.sign_in("/review?q=single")
     page.get_by_role("link", name="Is single sign-on").click()
+    ready(page)
     case_id = case_of(page)
     someone.context.set_offline(True)
     page.keyboard.press("1")
@@ -163,8 +172,9 @@ def test_keys_can_be_turned_off_and_help_lists_them(person: Any, site: Any) -> N
     """WCAG 2.1.4."""
     page = person("mouse", "reviewer").sign_in("/review?q=happens")
     page.get_by_role("link", name="What happens to my data").click()
+    ready(page)
     page.keyboard.press("?")
-    assert page.get_by_role("dialog", name="Keys").is_visible()
+    page.get_by_role("dialog", name="Keys").wait_for()
     page.get_by_role("button", name="Close").click()
     page.get_by_role("button", name="Turn keys off").click()
     page.keyboard.press("1")

@@ -55,11 +55,13 @@ def checked(python: Path, folder: Path, *args: str) -> str:
 
 
 def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
-    """Sources, typing marks, rules, runbooks and the demo's data; no tests and no leavings."""
+    """Sources, typing marks, rules, runbooks, demo data, templates and what browsers load; no tests."""
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     data = {name for name in names if not name.endswith(".py")}
     of_rules = {name for name in data if name.startswith("resweep/rules/") and name not in DATA}
-    assert data - of_rules == DATA
+    of_pages = {name for name in data if name.startswith(("resweep/serve/pages/", "resweep/serve/report/"))}
+    assert data - of_rules - of_pages == DATA
+    assert {name.split("/")[3] for name in of_pages} == {"templates", "static"}
     assert {name.split("/")[2] for name in of_rules} == {"alerts", "recording", "runbooks"}
     assert {name.split("/")[0] for name in names} == {"resweep", "resweep_exporters"}
     assert not [name for name in names if "/tests/" in name or "/test_" in name or "conftest" in name]

@@ -46,6 +46,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "yaml": ("resweep.shipped",),
     "prometheus_client": ("resweep_exporters.prometheus",),
     "opentelemetry": ("resweep_exporters.otlp", "resweep.record.spans", "resweep.ingest.otlp"),
+    "pygal": ("resweep.serve.pages.charts",),
+    "itsdangerous": ("resweep.serve.pages.session",),
     "httpx": ("resweep_exporters.webhook", "resweep.serve"),
     "datasketch": ("resweep.label",),
     "sklearn": ("resweep.label", "resweep.serve.demo"),

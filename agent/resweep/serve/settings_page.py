@@ -38,6 +38,7 @@ A home folder holds everything that one agent and its recorders share on one mac
 | `spool/` | batches that wait for the agent; `spool/bad/`: those that could not be read, with reasons |
 | `resweep.db` | the store, with `-wal` and `-shm` beside it |
 | `token` | the bearer token, where none was set; readable by its owner alone |
+| `session_key` | the key that signs the cookies of the pages; without it everybody signs in anew |
 | `agent.json` | the address on which the agent listens, for the commands |
 
 Point recorders and agent at the same home with the variable `RESWEEP_HOME`, for instance on a volume:
@@ -45,7 +46,8 @@ recorders read the variable, not the setting of the file.
 
 ## Token
 
-Everything but `/healthz` needs `Authorization: Bearer TOKEN`. Set `RESWEEP_TOKEN` (or `agent.token`) to
+The API needs `Authorization: Bearer TOKEN`; the [pages](pages.md) ask for the token once and give a cookie.
+Only `/healthz` needs neither. Set `RESWEEP_TOKEN` (or `agent.token`) to
 choose it. On loopback an agent without one makes its own and keeps it in the home folder, where the commands
 find it; on any other address it refuses to start. For Prometheus:
 

@@ -17,8 +17,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from resweep.domain.case import OPEN_STATES, OUTCOMES, Filter, Outcome
+from resweep.domain.case import OPEN_STATES, OUTCOMES, Cell, Filter, Outcome
 from resweep.domain.errors import UsageError
+from resweep.label.progress import Progress, progress
 from resweep.serve import casefiles, cases
 from resweep.serve.agent import Desks
 from resweep.serve.body import RequestError
@@ -82,15 +83,16 @@ class Review:
         def made() -> Response:
             query, store = dict(request.query_params), self.desks.store
             of, kept = filter_of(query), kept_of(query)
+            cells = store.case_cells()
             rows = store.case_page(of, cases.wanted({"after": query.get("after", "")}).after, PAGE)
             last = rows[-1] if len(rows) == PAGE else None
             onward = urlencode(kept | {"after": f"{last.place!r}:{last.case_id}"}) if last else ""
             return render.page(
                 "review.html",
-                **self.pages.frame(visitor, "review"),
-                **self.common(kept),
+                **self.pages.frame(visitor, "review", cells),
+                **self.common(kept, cells),
                 rows=rows,
-                total=store.case_count(of),
+                total=store.case_count(of) if of.words or of.disputed else counted(cells, of),
                 onward=onward,
                 first=not query.get("after"),
                 said=query.get("said", "")[:300],
@@ -98,9 +100,8 @@ class Review:
 
         return await run_in_threadpool(made)
 
-    def common(self, kept: Mapping[str, str], pipeline: str = "") -> dict[str, Any]:
+    def common(self, kept: Mapping[str, str], cells: Sequence[Cell], pipeline: str = "") -> dict[str, Any]:
         """Return what queue and case page share: the filter, its choices, the progress of the pipeline."""
-        cells = self.desks.store.case_cells()
         names = sorted({cell.pipeline for cell in cells})
         pipeline = pipeline or kept.get("pipeline") or (names[0] if len(names) == 1 else "")
         return {
@@ -109,9 +110,14 @@ class Review:
             "names": names,
             "strata": sorted({cell.stratum for cell in cells}),
             "states": STATES,
-            "progress": cases.progress_of(self.desks, pipeline) if pipeline else None,
+            "progress": self.progress(pipeline, cells) if pipeline else None,
             "targets": targets(self.desks) if pipeline else {},
         }
+
+    def progress(self, pipeline: str, cells: Sequence[Cell]) -> Progress:
+        """Return how far a pipeline's set is."""
+        mine = [cell for cell in cells if cell.pipeline == pipeline]
+        return progress(pipeline, mine, self.desks.cases.settings.wanted)
 
     async def case(self, request: Request, visitor: Visitor) -> Response:
         """Show a case to judge, and lease it for a while."""
@@ -138,13 +144,14 @@ class Review:
         store, now = self.desks.store, self.pages.agent.clock.now()
         case = found.view.case
         after = Place(case.place, case.case_id)
+        cells = store.case_cells()
         pace = store.reviewed_by(visitor.name, now - words.HOUR)
         values = {"asking": (), "written": None, "saved": ""} | more
         return render.page(
             "case.html",
             HTTPStatus.CONFLICT if more.get("asking") else HTTPStatus.OK,
-            **self.pages.frame(visitor, "review"),
-            **self.common(kept, case.pipeline),
+            **self.pages.frame(visitor, "review", cells),
+            **self.common(kept, cells, case.pipeline),
             found=found,
             case=case,
             coming=store.case_page(filter_of(kept), after, NEXT_SHOWN),
@@ -355,6 +362,17 @@ def filter_of(query: Mapping[str, str]) -> Filter:
         stratum=query.get("stratum") or None,
         disputed=True if state == "disputed" else None,
         words=query.get("q") or None,
+    )
+
+
+def counted(cells: Sequence[Cell], of: Filter) -> int:
+    """Return how many cases a filter has that asks for nothing but pipeline, stratum and state."""
+    return sum(
+        cell.n
+        for cell in cells
+        if of.pipeline in (None, cell.pipeline)
+        and of.stratum in (None, cell.stratum)
+        and (not of.states or cell.state in of.states)
     )
 
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from resweep.domain.case import OPEN_STATES, Cell
 from resweep.domain.errors import ResweepError, StoreError
 from resweep.serve import calls
 from resweep.serve.agent import Agent, Desks, NotLeadingError
@@ -102,7 +103,9 @@ class Pages:
         name = "_failed.html" if part else "failed.html"
         return render.page(name, status, **self.frame(visitor), error=str(error), do=do)
 
-    def frame(self, visitor: Visitor | None, tab: str = "") -> dict[str, Any]:
+    def frame(
+        self, visitor: Visitor | None, tab: str = "", cells: Sequence[Cell] | None = None
+    ) -> dict[str, Any]:
         """Return what every page needs: who looks, which tab is open, the time, counts beside tabs."""
         now = self.agent.clock.now()
         counts = {"flags": 0, "review": 0}
@@ -110,7 +113,7 @@ class Pages:
             store = self.agent.desks().store
             counts["flags"] = len(store.flags())
             if visitor.may("reviewer"):
-                counts["review"] = waiting(self.agent.desks())
+                counts["review"] = waiting(store.case_cells() if cells is None else cells)
         return {"visitor": visitor, "tab": tab, "now": now, "counts": counts}
 
     def desks(self) -> Desks:
@@ -218,7 +221,6 @@ def safe_path(given: str) -> str:
     return given if fine and len(given) < 500 else "/"
 
 
-def waiting(desks: Desks) -> int:
+def waiting(cells: Sequence[Cell]) -> int:
     """Return how many cases wait for a reviewer."""
-    open_states = ("candidate", "in_review", "needs_look")
-    return sum(cell.n for cell in desks.store.case_cells() if cell.state in open_states)
+    return sum(cell.n for cell in cells if cell.state in OPEN_STATES)
