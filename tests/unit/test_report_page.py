@@ -136,6 +136,25 @@ def _regressions() -> list[dict[str, Any]]:
     return [{"measure": "recall", **told, "shown": [passage]}]
 
 
+def test_the_closed_book_has_a_row_of_its_own() -> None:
+    """Depth 0, beside the others; and the models are named in how it was measured."""
+    book = {"mean": 0.125, "low": 0.05, "high": 0.25, "n": 60}
+    model = {"name": "gpt", "version": "2026-01"}
+    told = {
+        "generator": model,
+        "judge": model,
+        "rubric": "resweep.rubric/1",
+        "evidence_first": False,
+        "closed_book": book,
+        "audit": {"n": 60, "expired": True},
+    }
+    page = render(report() | {"answers": told})
+    assert "unaided" in page
+    assert "12.5" in page
+    assert "Answers by gpt 2026-01, passages in the order retrieved." in page
+    assert "Judge audited on 60 answers, which has expired." in page
+
+
 def test_no_data_is_said_and_is_no_crash() -> None:
     """An empty answerable set has no curve and no depth."""
     empty = sweep_lists([Case(case_id="c", judgments={})], {20: {"c": lists(0, 20)}}, (3, 5)).report

@@ -40,6 +40,7 @@ class Swept(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     slices: dict[str, Any] = {}
     weak_cases: tuple[str, ...] = ()
     report: str | None = None
+    judge: dict[str, Any] = {}
 
 
 class Acceptance(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -99,6 +100,7 @@ def accepted(
         slices=swept.slices,
         weak_cases=swept.weak_cases,
         report=swept.report,
+        judge=swept.judge,
     )
 
 

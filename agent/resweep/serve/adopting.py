@@ -34,7 +34,24 @@ def swept_facts(report: Mapping[str, Any]) -> dict[str, Any]:
         "slices": _slices(report),
         "weak_cases": weak_cases(report),
         "report": report["report_id"],
+        "judge": _judge(report.get("answers")),
     }
+
+
+def _judge(answers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return who judged the answers, and how far that was audited; empty without answers."""
+    if answers is None:
+        return {}
+    told = {name: answers["judge"][name] for name in ("name", "version")} | {"rubric": answers["rubric"]}
+    audited = answers["audit"]
+    if audited is not None:
+        told["audit"] = {
+            "n": audited["n"],
+            "agreement": round(audited["agreement"]["mean"], 4),
+            "net_bias": round(audited["net_bias"]["net"], 4),
+            "valid_until": audited["valid_until"],
+        }
+    return told
 
 
 def _grid(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from resweep.serve.checking import read_config
 from resweep.serve.live import Live
 from resweep.serve.named import load_object, look
 from resweep.settings import SweepSection
+from resweep.sweep.answered import Checking
+from resweep.sweep.answers import Answering
 from resweep.sweep.cache import Cache
 from resweep.sweep.calls import Policy, Watcher
 from resweep.sweep.caselines import case_of
@@ -225,7 +227,13 @@ class LiveSweep:
             cached=known.cached + more.cached,
         )
 
-    def run(self, settings: SweepSettings, watch: Watcher | None = None) -> Sweep:
+    def run(
+        self,
+        settings: SweepSettings,
+        watch: Watcher | None = None,
+        answering: Answering | None = None,
+        check: Checking | None = None,
+    ) -> Sweep:
         """Sweep. Raises BudgetSpentError, InputError, UsageError."""
         wish = self._wish
         swept = sweep_live(
@@ -239,6 +247,8 @@ class LiveSweep:
             pipeline=self.identity.pipeline,
             basis_hash=self.identity.basis_hash,
             notes=wish.notes,
+            answering=answering,
+            check=check,
         )
         measured = {
             "how": "live",
@@ -250,9 +260,16 @@ class LiveSweep:
         return replace(swept, report=swept.report.stamped(measured, time.time()))
 
 
-def policy_of(section: SweepSection, max_calls: int | None = None) -> Policy:
+def policy_of(
+    section: SweepSection,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    max_usd: float | None = None,
+) -> Policy:
     """Return how calls are made."""
     return Policy(
+        max_tokens=max_tokens,
+        max_usd=max_usd,
         concurrency=section.concurrency,
         attempts=section.attempts,
         timeout_s=section.timeout_s,

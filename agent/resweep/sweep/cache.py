@@ -37,6 +37,7 @@ class Cache:
         self._lock = threading.Lock()
         self._now = now
         self._oldest = 0.0 if max_age_s is None else now - max_age_s
+        self._anew = max_age_s == 0
         path = folder / FILE_NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,11 +50,15 @@ class Cache:
                 f"expected a folder for answers at {folder}; {error}: name another with --cache"
             ) from None
 
-    def get(self, key: str) -> bytes | None:
-        """Return the answer of a key, None where there is none young enough."""
+    def get(self, key: str, *, ever: bool = False) -> bytes | None:
+        """Return the answer of a key, None where there is none young enough.
+
+        `ever`: of any age, for what follows from its key alone (unless everything is to be asked anew).
+        """
+        oldest = 0.0 if ever and not self._anew else self._oldest
         with self._lock:
             row = self._db.execute(
-                "SELECT value FROM answers WHERE key = ? AND at >= ?", (key, self._oldest)
+                "SELECT value FROM answers WHERE key = ? AND at >= ?", (key, oldest)
             ).fetchone()
         return None if row is None else bytes(row[0])
 

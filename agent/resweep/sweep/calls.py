@@ -30,7 +30,8 @@ class Policy:
     """How calls are made: `concurrency` at a time, `attempts` each, waiting `backoff_s` and then twice that.
 
     A call that takes longer than `timeout_s` is given up and counts as failed (its thread is left to end by
-    itself). `max_calls` bounds the attempts of one sweep; None: no bound.
+    itself). `max_calls`, `max_tokens` and `max_usd` bound what one sweep may take; None: no bound. A call
+    under way may go over by what it takes itself.
     """
 
     concurrency: int = 4
@@ -38,15 +39,23 @@ class Policy:
     backoff_s: float = 0.5
     timeout_s: float | None = 30.0
     max_calls: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.perf_counter
 
 
 class Ask(NamedTuple):
-    """One thing to ask: its key, and the call that answers it with bytes that can be kept."""
+    """One thing to ask: its key, and the call that answers it with bytes that can be kept.
+
+    `cost` reads tokens in, tokens out and USD out of an answer that was paid for. `ever`: the answer follows
+    from the key alone, so that one of any age will do.
+    """
 
     key: str
     call: Callable[[], bytes]
+    cost: Callable[[bytes], tuple[int, int, float]] | None = None
+    ever: bool = False
 
 
 @dataclass(slots=True)
@@ -59,6 +68,9 @@ class Progress:
     calls: int = 0
     failed: int = 0
     retried: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
 
 
 Watcher = Callable[[Progress], None]
@@ -133,7 +145,7 @@ class Calls:
         found: dict[str, bytes] = {}
         waiting = []
         for ask in unique.values():
-            value = self.cache.get(ask.key)
+            value = self.cache.get(ask.key, ever=ask.ever)
             if value is None:
                 waiting.append(ask)
             else:
@@ -219,15 +231,24 @@ class Calls:
                 continue
             self.cache.put(ask.key, value)
             self.errors.pop(ask.key, None)
+            self._count(ask, value)
             return value
         with self._lock:
             self.progress.failed += 1
         return None
 
+    def _count(self, ask: Ask, value: bytes) -> None:
+        if ask.cost is None:
+            return
+        tokens_in, tokens_out, usd = ask.cost(value)
+        with self._lock:
+            self.progress.tokens_in += tokens_in
+            self.progress.tokens_out += tokens_out
+            self.progress.usd += usd
+
     def _pay(self, *, retry: bool) -> None:
         with self._lock:
-            most = self.policy.max_calls
-            if most is not None and self.progress.calls >= most:
+            if self._over():
                 raise BudgetSpentError
             self.progress.calls += 1
             self.progress.retried += retry
@@ -239,10 +260,22 @@ class Calls:
         while not came.empty():
             self.progress.done += came.get()[1] is not None
 
+    def _over(self) -> str:
+        """Return which budget is spent, "" for none."""
+        policy, so_far = self.policy, self.progress
+        for limit, used, what in (
+            (policy.max_calls, so_far.calls, "calls"),
+            (policy.max_tokens, so_far.tokens_in + so_far.tokens_out, "tokens"),
+            (policy.max_usd, so_far.usd, "USD"),
+        ):
+            if limit is not None and used >= limit:
+                return f"{limit:g} {what}" if what == "USD" else f"{limit} {what}"
+        return ""
+
     def _spent(self) -> BudgetSpentError:
         return BudgetSpentError(
-            f"expected to need at most {self.policy.max_calls} calls; they are spent, {self.progress.done} "
-            f"of {self.progress.total} answers are kept: raise the budget and run again to go on"
+            f"expected to need at most {self._over()}; they are spent, {self.progress.done} of "
+            f"{self.progress.total} answers are kept: raise the budget and run again to go on"
         )
 
     def _check(self, asked: Collection[str]) -> None:

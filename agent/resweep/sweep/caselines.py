@@ -79,6 +79,7 @@ def case_of(raw: Mapping[str, Any]) -> Case:
         split=_split(raw.get("split")),
         slices=_slices(raw),
         event_id=_text(raw.get("event_id")),
+        reference=_text(raw.get("reference_answer")) or None,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resweep.domain.errors import UsageError
+from resweep.sweep.answers import Judged
 from resweep.sweep.choose import Choice, choose
 from resweep.sweep.compare import Compared, compare_depths
 from resweep.sweep.confirm import confirm
@@ -27,12 +28,13 @@ MOST_BUDGETS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """A report with what it was made of, so that any figure can be followed to its passages."""
+    """A report with what it was made of, so that any figure can be followed to its passages and answers."""
 
     report: Report
     choice: Choice
     tune: Evidence
     holdout: Evidence | None
+    answers: Sequence[Judged] = ()
 
 
 def sweep_lists(

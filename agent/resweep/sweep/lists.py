@@ -40,7 +40,7 @@ class Case:
     `judgments` are grades by passage id, None where nobody judged it; `text_hashes` the text hash of a
     judged passage where known. `required` lists required facts, each as the ids of the passages that state
     it. `answerable` is False for a question without an answer in the corpus, None where nobody said.
-    `split` is None where the set is not split.
+    `split` is None where the set is not split. `reference` is the answer that a judge compares with.
     """
 
     case_id: str
@@ -53,6 +53,7 @@ class Case:
     split: Split | None = None
     slices: Mapping[str, str] = field(default_factory=dict)
     event_id: str | None = None
+    reference: str | None = None
 
     @property
     def kind(self) -> CaseKind:

@@ -17,6 +17,8 @@ import numpy as np
 
 from resweep.domain.errors import BudgetSpentError, InputError, UsageError
 from resweep.domain.measures import check_depths
+from resweep.sweep.answered import Checking, answer_all, with_answers
+from resweep.sweep.answers import Answering
 from resweep.sweep.cache import Cache, key_of
 from resweep.sweep.calls import Ask, Calls, Policy, Watcher
 from resweep.sweep.engine import Sweep, sweep_lists
@@ -131,6 +133,17 @@ class Gathered:
     checked: int = 0
     errors: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def cells(self, wanted: Wanted) -> dict[Cell, Lists]:
+        """Return the lists of every cell that can be measured: neither impossible nor beyond all lists."""
+        found = {}
+        for candidate_k, lists in self.runs.items():
+            for k in check_depths(wanted.ks).tolist():
+                cell = Cell(candidate_k, k)
+                mine = self.own.get(cell, lists)
+                if k <= _longest(mine) and (k <= candidate_k or not wanted.candidate_ks):
+                    found[cell] = mine
+        return found
 
 
 def key_for(target: Target, question: Question) -> str:
@@ -304,12 +317,15 @@ def sweep_live(
     pipeline: str | None = None,
     basis_hash: str | None = None,
     notes: Sequence[str] = (),
+    answering: Answering | None = None,
+    check: Checking | None = None,
 ) -> Sweep:
-    """Return the retrieval-only sweep of a live retriever.
+    """Return the sweep of a live retriever; retrieval alone, or with `answering` the answers too.
 
     `first_stage` is what answers before the reranker; it is asked once at the greatest depth. `watch` is
-    told of the progress after every answer. Raises UsageError for what cannot be meant, InputError where
-    cases or retriever cannot be used, BudgetSpentError where the budget does not suffice.
+    told of the progress after every answer. `check` holds a person's verdicts on some of the answers. Raises
+    UsageError for what cannot be meant, InputError where cases or retriever cannot be used, BudgetSpentError
+    where the budget does not suffice.
     """
     settings = settings or SweepSettings()
     if not wanted.rows():
@@ -320,18 +336,25 @@ def sweep_live(
     if first_stage is not None:
         depth = max((*wanted.ks, *wanted.candidate_ks))
         before = gather_live(first_stage, _only(wanted, depth), calls).runs[depth]
-    return sweep_lists(
+    answers = None
+    if answering is not None:
+        answers = answer_all(wanted.cases, gathered.cells(wanted), answering, calls)
+    swept = sweep_lists(
         wanted.cases,
         gathered.runs,
         wanted.ks,
         _timed(settings, gathered.latency),
         grid=bool(wanted.candidate_ks),
         own=gathered.own,
+        extra=answers.extra() if answers else None,
         first_stage=before,
         pipeline=pipeline,
         basis_hash=basis_hash,
         notes=[*notes, *gathered.notes],
     )
+    if answering is None or answers is None:
+        return swept
+    return with_answers(swept, answers, answering, wanted.cases, settings, check)
 
 
 def _only(wanted: Wanted, depth: int) -> Wanted:

@@ -1,8 +1,8 @@
 """A sweep kept in a folder: its report, and what every figure in it can be followed to.
 
 `report.json` is the `resweep.report/1` object. `cases.jsonl.gz` has a line for each case (`resweep.swept/1`):
-its judgments, and the ranked lists it was measured on, with scores, sources, tokens and text hashes. Passages
-themselves are not in it.
+its judgments, and the ranked lists it was measured on, with scores, sources, tokens and text hashes, and
+its answers with verdict and reason where answers were made. Passages themselves are not in it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from resweep.domain.errors import InputError
+from resweep.sweep.answers import Judged
 from resweep.sweep.caselines import case_of
 from resweep.sweep.engine import Sweep
 from resweep.sweep.evidence import Cell, Evidence, Run
@@ -59,12 +60,15 @@ def pack_cases(sweep: Sweep) -> bytes:
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:
         for part in (sweep.tune, sweep.holdout):
-            for line in _lines(part) if part is not None else ():
+            for line in _lines(part, sweep.answers) if part is not None else ():
                 stream.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
     return packed.getvalue()
 
 
-def _lines(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
+def _lines(evidence: Evidence, answers: Sequence[Judged]) -> Iterator[Mapping[str, Any]]:
+    judged: dict[str, list[dict[str, Any]]] = {}
+    for one in answers:
+        judged.setdefault(one.case_id, []).append(_answer(one))
     for row, case in enumerate(evidence.cases):
         found = [_list(candidate_k, None, run, row) for candidate_k, run in evidence.runs.items()]
         found += [_list(cell.candidate_k, cell.context_k, run, row) for cell, run in evidence.own.items()]
@@ -81,8 +85,17 @@ def _lines(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
                 {"passage_id": passage, "grade": grade, "text_hash": case.text_hashes.get(passage)}
                 for passage, grade in (case.judgments or {}).items()
             ],
+            "reference_answer": case.reference,
             "lists": [one for one in found if one is not None],
+            "answers": judged.get(case.case_id, []),
         }
+
+
+def _answer(one: Judged) -> dict[str, Any]:
+    """Return an answer with its verdict; the depths are null for the closed book."""
+    candidate_k, context_k = one.cell or (None, None)
+    told = {"candidate_k": candidate_k, "context_k": context_k}
+    return {**told, "answer": one.answer, "right": one.right, "reason": one.reason}
 
 
 def _list(candidate_k: int, context_k: int | None, run: Run, row: int) -> dict[str, Any] | None:

@@ -181,7 +181,7 @@ def sweep(
     path = cases or (Path(section.cases) if section.cases else None)
     if path is None and named is None:
         raise UsageError(
-            "expected labelled cases; give --cases FILE (a BEIR folder, TREC qrels) or a PIPELINE of the agent"
+            "expected labelled cases; give --cases FILE (BEIR folder, TREC qrels) or a PIPELINE of the agent"
         )
     declared = config or (Path(section.config) if section.config else None)
     identity = identity_of(declared, named, rules)
@@ -212,6 +212,8 @@ def sweep(
         choosing=choosing,
     )
     if run is not None:
+        if generator or judge:
+            raise UsageError("expected a live retriever for answers, got recorded lists: they hold no texts")
         swept = _recorded(job, run, rules)
     else:
         target = retriever or section.retriever
@@ -310,7 +312,8 @@ def _answering(
         return None
     if generator[0] is None or judge[0] is None:
         raise UsageError("expected --generator and --judge together: answers are made, then judged")
-    makes, rules = (models.parse_model(str(name), *rest) for name, *rest in (generator, judge))
+    makes = models.parse_model(generator[0], generator[1], generator[2])
+    rules = models.parse_model(judge[0], judge[1], judge[2])
     return Answering(
         generate=models.generator(makes, section.timeout_s),
         judge=models.judge(rules, section.timeout_s),
@@ -323,9 +326,8 @@ def _answering(
 
 def _tell(cost: AnswerCost) -> None:
     usd = "" if cost.usd is None else f", about {cost.usd:.2f} USD"
-    sys.stderr.write(
-        f"answers: {cost.answers} to make, up to {cost.verdicts} to judge, about {cost.prompt_tokens:,} tokens{usd}\n"
-    )
+    asked = f"{cost.answers} to make, up to {cost.verdicts} to judge, about {cost.prompt_tokens:,} tokens"
+    sys.stderr.write(f"answers: {asked}{usd}\n")
 
 
 def _checking(audit: Path | None, tolerance: float | None) -> Checking | None:

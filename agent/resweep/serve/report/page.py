@@ -52,6 +52,7 @@ def view(report: Json) -> dict[str, Any]:
         "first_findings": FIRST_FINDINGS,
         "columns": _columns(report),
         "rows": [_table_row(point, report) for point in report["points"]],
+        "closed_book": _closed_book(report),
         "spent": [name for name in _SPENT if any(point[name] is not None for point in report["points"])],
         "grid": _grid(report),
         "tokens": _small(_cost_plan(report, row)),
@@ -301,6 +302,31 @@ def _slices(report: Json) -> list[dict[str, Any]]:
     return shown[:SHOWN_SLICES]
 
 
+def _closed_book(report: Json) -> Json | None:
+    """Return the accuracy without any passage, where it was measured."""
+    answers = report.get("answers")
+    return answers["closed_book"] if answers and answers["closed_book"]["mean"] is not None else None
+
+
+def _answered(answers: Json) -> list[str]:
+    """Return how answers were made and judged, and how far the judge was audited."""
+    order = "evidence first" if answers["evidence_first"] else "in the order retrieved"
+    said = [
+        f"Answers by {_model(answers['generator'])}, passages {order}.",
+        f"Judged right or wrong, the reference visible, by {_model(answers['judge'])} ({answers['rubric']}).",
+    ]
+    audited = answers["audit"]
+    if audited is not None:
+        said.append(
+            f"Judge audited on {audited['n']} answers{', which has expired' if audited['expired'] else ''}."
+        )
+    return said
+
+
+def _model(model: Json) -> str:
+    return f"{model['name']} {model['version']}".strip()
+
+
 def _methods(report: Json) -> list[str]:
     """Return the paragraph on how this was measured, sentence by sentence."""
     methods, measured = report["methods"], report["measured"]
@@ -309,6 +335,7 @@ def _methods(report: Json) -> list[str]:
         "recorded": f"Measured on recorded lists ({measured.get('run')}).",
     }
     said = [how[measured["how"]]] if measured.get("how") in how else []
+    said += _answered(report["answers"]) if report.get("answers") else []
     said += [f"{note[0].upper()}{note[1:]}." for note in report["notes"][:12]]
     said += [
         f"Means: {methods['means']}.",

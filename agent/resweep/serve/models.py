@@ -1,0 +1,202 @@
+"""Generators and judges: a user's callable, or an OpenAI-compatible endpoint over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from resweep.domain.errors import UsageError
+from resweep.serve.named import load_object
+from resweep.sweep.answers import Generate, Judge, Model, Said, ToJudge, Verdict
+from resweep.sweep.calls import CallFailedError
+
+ANSWER = (
+    "Answer the question from the passages alone. Where they do not hold the answer, say that you do not "
+    "know. Be brief."
+)
+UNAIDED = "Answer the question. Where you do not know the answer, say so. Be brief."
+RUBRIC = (
+    "You judge an answer against a reference. It is correct if it states what the reference states and "
+    "nothing that contradicts it; wording, order and extra detail do not matter. An answer that declines is "
+    'not correct. Reply with one JSON object: {"reason": "one sentence", "correct": true or false}.'
+)
+AGAIN = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))  # a later try may do
+WAIT_MOST_S = 60.0
+
+
+class ChatModel:
+    """One model behind `POST {url}/chat/completions`, not streaming. `timeout_s` bounds each call."""
+
+    def __init__(self, url: str, model: str, key: str | None, timeout_s: float) -> None:
+        self._url = url.rstrip("/")
+        if not self._url.endswith("/chat/completions"):
+            self._url += "/chat/completions"
+        self._model = model
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(headers=headers, timeout=timeout_s)
+
+    def chat(self, system: str, user: str) -> Said:
+        """Return what the model says. Raises CallFailedError, with how long the server asks to wait."""
+        body = {
+            "model": self._model,
+            "temperature": 0,
+            "stream": False,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+        }
+        try:
+            response = self._http.post(self._url, json=body)
+        except httpx.HTTPError as error:
+            raise CallFailedError(f"{self._url}: {type(error).__name__}: {error}") from None
+        if response.status_code != 200:
+            raise CallFailedError(
+                f"{self._url} answered {response.status_code}: {response.text[:200]}",
+                again=response.status_code in AGAIN,
+                after_s=_retry_after(response),
+            )
+        return _said(self._url, response)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    try:
+        return min(WAIT_MOST_S, max(0.0, float(response.headers.get("retry-after", ""))))
+    except ValueError:
+        return None
+
+
+def _said(url: str, response: httpx.Response) -> Said:
+    try:
+        told = response.json()
+        text = told["choices"][0]["message"]["content"]
+        usage = told.get("usage") or {}
+        return Said(
+            str(text or ""), int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+        )
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise CallFailedError(f"{url}: expected a chat completion; {type(error).__name__}: {error}") from None
+
+
+def prompt(question: str, passages: Sequence[str]) -> str:
+    """Return the question with its passages, numbered in the order they were retrieved."""
+    shown = "".join(f"[{n}] {text}\n\n" for n, text in enumerate(passages, 1))
+    return f"{shown}Question: {question}" if passages else f"Question: {question}"
+
+
+def judging(asked: ToJudge) -> str:
+    """Return what a judge reads."""
+    return f"Question: {asked.question}\n\nReference: {asked.reference}\n\nAnswer: {asked.answer}"
+
+
+def verdict_in(said: Said) -> Verdict:
+    """Return the verdict in what a judge said. Raises CallFailedError where there is none; again may help."""
+    for found in re.finditer(r"\{[^{}]*\}", said.text):
+        try:
+            told = json.loads(found[0])
+        except ValueError:
+            continue
+        if isinstance(told.get("correct"), bool):
+            return Verdict(
+                told["correct"],
+                str(told.get("reason", ""))[:2000],
+                said.prompt_tokens,
+                said.completion_tokens,
+            )
+    raise CallFailedError(f'expected {{"reason", "correct"}} from the judge; got {said.text[:200]!r}')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A model as the command names it: `module:object`, or a URL with a model's name."""
+
+    target: str
+    model: str | None = None
+    version: str = ""
+    usd_per_million: float | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Return whether it is behind HTTP."""
+        return self.target.startswith(("http://", "https://"))
+
+    def known(self) -> Model:
+        """Return its name and version. Raises UsageError for an endpoint without a model."""
+        if self.remote and not self.model:
+            raise UsageError(f"expected the model's name beside {self.target}; give it as URL#MODEL")
+        return Model(
+            name=f"{self.target} {self.model or ''}".strip(),
+            version=self.version,
+            usd_per_million=self.usd_per_million,
+        )
+
+
+def parse_model(text: str, version: str = "", usd_per_million: float | None = None) -> Named:
+    """Return the model that `module:object` or `https://host/v1#model` names."""
+    if text.startswith(("http://", "https://")):
+        url, _, model = text.partition("#")
+        return Named(target=url, model=model or None, version=version, usd_per_million=usd_per_million)
+    return Named(target=text, version=version, usd_per_million=usd_per_million)
+
+
+def key_of(variable: str) -> str | None:
+    """Return the key of an endpoint, from a variable of its own or the usual one; never from a flag."""
+    return os.environ.get(variable) or os.environ.get("OPENAI_API_KEY")
+
+
+def generator(named: Named, timeout_s: float) -> Generate:
+    """Return what makes answers. A callable takes question and passages and returns a text."""
+    if named.remote:
+        chat = ChatModel(
+            named.target, named.known().name.rpartition(" ")[2], key_of("RESWEEP_GENERATOR_KEY"), timeout_s
+        )
+        return lambda question, passages: chat.chat(
+            ANSWER if passages else UNAIDED, prompt(question, passages)
+        )
+    own = _callable(named.target)
+    return lambda question, passages: _text(named.target, own(question, list(passages)))
+
+
+def judge(named: Named, timeout_s: float) -> Judge:
+    """Return what judges. A callable takes question, answer and reference, and returns right or wrong.
+
+    It may return a bool, `(bool, reason)`, or a mapping with `correct` and `reason`.
+    """
+    if named.remote:
+        chat = ChatModel(
+            named.target, named.known().name.rpartition(" ")[2], key_of("RESWEEP_JUDGE_KEY"), timeout_s
+        )
+        return lambda asked: verdict_in(chat.chat(RUBRIC, judging(asked)))
+    own = _callable(named.target)
+    return lambda asked: _ruled(named.target, own(asked.question, asked.answer, asked.reference))
+
+
+def _callable(name: str) -> Callable[..., Any]:
+    found = load_object(name)
+    if not callable(found):
+        raise UsageError(f"{name}: expected a function; got {type(found).__qualname__}")
+    called: Callable[..., Any] = found
+    return called
+
+
+def _text(name: str, answer: object) -> Said:
+    if isinstance(answer, str):
+        return Said(answer)
+    text = getattr(answer, "content", None) or getattr(answer, "text", None)
+    if isinstance(text, str):
+        return Said(text)
+    raise CallFailedError(f"{name}: expected a text; got {type(answer).__qualname__}", again=False)
+
+
+def _ruled(name: str, ruling: object) -> Verdict:
+    if isinstance(ruling, Mapping):
+        ruling = (ruling.get("correct"), ruling.get("reason", ""))
+    right, reason = ruling if isinstance(ruling, tuple) and len(ruling) == 2 else (ruling, "")
+    if isinstance(right, bool):
+        return Verdict(right, str(reason)[:2000])
+    raise CallFailedError(
+        f"{name}: expected true or false, with a reason or without; got {ruling!r:.100}", again=False
+    )
