@@ -175,3 +175,21 @@ def test_pages_are_the_paths_that_let_people_in_themselves() -> None:
     """The API is none of them."""
     assert all(map(is_page, ("/", "/login", "/p/a", "/case/x/judge", "/review/export", "/static/keys.js")))
     assert not any(map(is_page, ("/v1/status", "/metrics", "/healthz", "/reviews", "/flag")))
+
+
+def test_cases_come_in_and_go_out_as_files(site: Starlette) -> None:
+    """What could not be used is told; a reviewer may not bring cases in."""
+    client = signed_in(site)
+    lines = '{"case_id": "a", "query": "how long?"}\n{"case_id": 5\n'
+    file = {"file": ("cases.jsonl", lines.encode())}
+    data = {"csrf": csrf(client), "pipeline": "bot"}
+    answer = client.post("/review/import", data=data, files=file, follow_redirects=True)
+    assert "1 new, 0 merged, 0 kept as they were. 1 row could not be used: row 2:" in answer.text
+    assert "how long?" in answer.text
+    out = client.get("/review/export?format=csv&pipeline=bot")
+    assert "how long?" in out.text
+    assert 'filename="cases.csv"' in out.headers["content-disposition"]
+    assert client.get("/review/export?format=exe").status_code == 400
+    assert client.post("/review/import", data={"csrf": "x"}, files=file).status_code == 403
+    other = signed_in(site, "reviewer")
+    assert other.post("/review/import", data={"csrf": csrf(other)}, files=file).status_code == 403
