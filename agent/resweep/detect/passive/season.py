@@ -35,20 +35,30 @@ def design(ts: Array, stage: int) -> Array:
 
 def fit(x: Array, y: Array, weight: Array, ridge: float = 1.0) -> Array:
     """Return coefficients (columns of x by streams) by weighted ridge; the constant is not shrunk."""
-    penalty = np.eye(x.shape[1]) * ridge
-    penalty[0, 0] = 1e-9
-    xw = x * weight[:, None]
-    return np.asarray(np.linalg.solve(x.T @ xw + penalty, xw.T @ y), dtype=np.float64)
+    return _solved(*_moments(x, y, weight), ridge)
 
 
 def left_out(ts: Array, x: Array, y: Array, weight: Array, span: float) -> Array:
     """Return residuals of y, each predicted without its own `span` seconds."""
     fold = (ts // span).astype(int)
+    parts = {int(f): np.flatnonzero(fold == f) for f in np.unique(fold)}
+    if len(parts) == 1:
+        return np.asarray(y - x @ fit(x, y, weight), dtype=np.float64)
+    moments = {f: _moments(x[rows], y[rows], weight[rows]) for f, rows in parts.items()}
+    gram, moment = (np.sum([m[i] for m in moments.values()], axis=0) for i in (0, 1))
     out = np.empty_like(y)
-    for f in np.unique(fold):
-        inside = fold == f
-        if inside.all():
-            return np.asarray(y - x @ fit(x, y, weight), dtype=np.float64)
-        beta = fit(x[~inside], y[~inside], weight[~inside])
-        out[inside] = y[inside] - x[inside] @ beta
+    for f, rows in parts.items():  # the whole less one part is what the others give
+        beta = _solved(gram - moments[f][0], moment - moments[f][1])
+        out[rows] = y[rows] - x[rows] @ beta
     return out
+
+
+def _moments(x: Array, y: Array, weight: Array) -> tuple[Array, Array]:
+    xw = (x * weight[:, None]).T
+    return xw @ x, xw @ y
+
+
+def _solved(gram: Array, moment: Array, ridge: float = 1.0) -> Array:
+    penalty = np.eye(len(gram)) * ridge
+    penalty[0, 0] = 1e-9
+    return np.asarray(np.linalg.solve(gram + penalty, moment), dtype=np.float64)
