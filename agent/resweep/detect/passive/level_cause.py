@@ -60,6 +60,11 @@ class View:
         return float(self._f.after[INDEX[name]])
 
     @property
+    def worded(self) -> bool:
+        """Whether questions are recorded, so that reworded ones would show."""
+        return self.before("query_words") > 0
+
+    @property
     def recurring(self) -> bool:
         """Whether answers used to recur, so that new ones mean something."""
         return self.before("answers_fresh") < 0.5
@@ -122,15 +127,19 @@ def _copies(v: View) -> LevelCause | None:
 
 
 def _chunker(v: View) -> LevelCause | None:
-    other = v.rise("misfit") > RISE or v.rise("passages_new") > RISE
-    if not other or v.rise("sources_new") > 0.2:
+    new, other_text = v.rise("passages_new"), v.rise("misfit")
+    if max(new, other_text) < RISE or v.rise("sources_new") > 0.2:
         return None
+    if other_text < RISE and v.loud("query_words", "words_new"):
+        return None  # other questions reach other passages, and those known hold their texts
     ratio = exp(v.rise("tokens"))
     why = (
         f"{percent(v.after('passages_new'))} of passages are new and "
         f"{percent(max(0.0, v.after('misfit')))} of the old ids "
         f"hold another text, from known sources; passages are {ratio:.2f} times as long"
     )
+    if new + other_text < PART and not v.loud("tokens"):
+        return LevelCause("silent_change", ("corpus", "chunker"), why)  # chunks of before are still there
     return LevelCause("silent_change", ("chunker",), why)
 
 
@@ -179,14 +188,16 @@ def _other_answers(v: View, gone: float | None) -> LevelCause:
 
 def _part(v: View, new: str, gone: float | None) -> LevelCause:
     """A part of the answers is new and the rest as before: no embedder does that."""
-    missing = gone is not None and gone > GONE
+    if gone is not None and gone > GONE:
+        why = f"{new}, the others are as before; {percent(gone)} of sources are gone"
+        return LevelCause("silent_change", ("filter", "corpus"), why)
     worse = v.t("top") < -LOUD / 2 or v.t("tail") < -LOUD / 2
-    if missing or worse or v.rise("pairs_new") < 0.8 * v.rise("answers_fresh"):
-        return LevelCause(
-            "silent_change",
-            ("filter", "corpus"),
-            f"{new}, the others are as before; {percent(gone)} of sources are gone",
-        )
+    if worse and not v.worded:
+        why = f"{new} and worse, the others are as before; reworded questions are not ruled out"
+        return LevelCause("silent_change", ("corpus", "traffic"), why)
+    if worse or v.rise("pairs_new") < 0.8 * v.rise("answers_fresh"):
+        why = f"{new}, the others are as before"
+        return LevelCause("silent_change", ("filter", "corpus"), why)
     return LevelCause("traffic_changed", ("traffic",), f"{new}, the others are as before, and no worse")
 
 

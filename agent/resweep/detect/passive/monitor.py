@@ -448,13 +448,14 @@ class Monitor:
             self._levels_back(record)
         elif isinstance(self.system, Finding) and len(self.levels.after) in (2, 4, 8):
             self._sharpen(found, record)
-        elif isinstance(self.traffic, Finding | TwinAlarm) and record.ts - self.traffic.onset_ts > LASTING:
+        elif found.log_evidence >= 0 and self._lasting(record.ts):  # on answers since the alarm alone
             self._outlast()
 
     def _sharpen(self, found: Finding, record: Record) -> None:
+        """Work the cause out again; where it is the questions after all, the open flag says so."""
         what = self._level_cause(found)
-        if what.reason == "silent_change":
-            self._tell_levels(found, what, record.ts, record.number)
+        if what.reason in ("silent_change", "traffic_changed"):
+            self._tell_levels(found, what._replace(reason="silent_change"), record.ts, record.number)
 
     def _calm(self, ts: float) -> bool:
         """Whether the time since a level change is as long as what it took to find it, and half a day."""
@@ -471,6 +472,9 @@ class Monitor:
         if isinstance(self.traffic, Finding):
             self.traffic = None
             self.book.cleared("traffic_changed", record.ts, record.number)
+
+    def _lasting(self, ts: float) -> bool:
+        return self.traffic is not None and ts - self.traffic.onset_ts > LASTING
 
     def _outlast(self) -> None:
         flag = self.book.open.get("traffic_changed")
@@ -579,7 +583,7 @@ class Monitor:
 
     def _levels_note(self) -> str:
         return {
-            -1: "needs 24 hours",
+            -1: f"needs 24 hours and 12 blocks of questions; {len(self.levels.blocks)} so far",
             0: "provisional; weekly comparison not ready",
             1: "weekly comparison not ready",
             2: "",

@@ -136,6 +136,7 @@ class Outcome:
 
 
 def _track(settings: PassiveSettings, measure: Measure) -> Track:
-    rise = Rise(settings.budget_outcome_days, LEAST[measure], steps=STEPS, every=1, relative=1.0)
+    budget = settings.budget_outcome_days * len(MEASURES)  # one budget, shared evenly
+    rise = Rise(budget, LEAST[measure], steps=STEPS, every=1, relative=1.0)
     weekday, weekend, pooled = (Shares(prior=0.02, spread=0.2, floor=0.002) for _ in range(3))
     return Track(rise, weekday, weekend, pooled)

@@ -116,7 +116,8 @@ class Twins:
             Outcome.SCORES: Rise(4 * budget, 0.3),
             Outcome.RENUMBERED: Rise(4 * budget, 0.3),
         }
-        self.novelty = Shares(prior=0.3, spread=0.3, floor=0.02)
+        # A fortnight: while the layer is young every question is new to it, which is no fact of the traffic.
+        self.novelty = Shares(prior=0.3, spread=0.3, floor=0.02, memory=56)
         self.rise_novelty = Rise(settings.budget_shares_days, settings.least_novelty)
         self.votes: deque[Vote] = deque(maxlen=TRACE)
         self.armed_from = 0.0
