@@ -98,7 +98,7 @@ class Replayer:
         self.judge = Judge(settings, rules)
         self.judge.set_tuned(sorted(tuned, key=lambda t: (t.epoch, t.tuned_at)))
         self.result = ReplayResult()
-        self._engines: dict[str, PassiveEngine] = {}
+        self.engines: dict[str, PassiveEngine] = {}
         self._bases: dict[str, str] = {}
         self._now = 0.0
         self._latest: dict[str, str] = {}
@@ -117,7 +117,7 @@ class Replayer:
             self._config(item.pipeline, item.config)
         elif isinstance(item, Feedback):
             self.result.feedback += 1
-            for engine in self._engines.values():
+            for engine in self.engines.values():
                 engine.feedback(item)
         else:
             self.result.bad_lines += 1
@@ -128,7 +128,7 @@ class Replayer:
         """Close the recording: what was pending is told to the judge; return the result."""
         for pipeline in list(self._deltas):
             self._flush(pipeline)
-        for engine in self._engines.values():
+        for engine in self.engines.values():
             engine.finish()
         self.judge.advance(self._now, self.result.events - 1, final=True)
         self._drain()
@@ -157,12 +157,12 @@ class Replayer:
         return DELTA_NEW if number - self._changed_at < NEW_EVENTS else DELTA_KNOWN
 
     def _engine(self, pipeline: str) -> PassiveEngine:
-        found = self._engines.get(pipeline)
+        found = self.engines.get(pipeline)
         if found is None:
             found = PassiveEngine(
                 pipeline, salt=SALT, basis_of=lambda config: self._bases.get(config, config)
             )
-            self._engines[pipeline] = found
+            self.engines[pipeline] = found
         return found
 
     def _config(self, pipeline: str, config: str) -> None:
@@ -181,7 +181,7 @@ class Replayer:
             self._drain()
 
     def _drain(self) -> None:
-        for engine in self._engines.values():
+        for engine in self.engines.values():
             for change in engine.drain():
                 self.judge.merge(change)
         for change in self.judge.drain():
@@ -203,16 +203,20 @@ def replay(
     tuned: Sequence[TunedK] = (),
     progress: Callable[[int], None] | None = None,
     hear: Callable[[Item], None] | None = None,
+    engines: dict[str, PassiveEngine] | None = None,
 ) -> ReplayResult:
     """Replay files of `resweep.event/1`, in the order given, as one recording.
 
-    `progress` is told the number of bytes read now and then, `hear` every item. Raises InputError for a file
-    that cannot be opened, and when not one line of the recording could be used.
+    `progress` is told the number of bytes read now and then, `hear` every item; `engines` is filled with what
+    the passive layers have learnt, by pipeline. Raises InputError for a file that cannot be opened, and when
+    not one line of the recording could be used.
     """
     reader, replayer = LineReader(rules), Replayer(settings, rules, tuned)
     for path in paths:
         _replay_file(path, reader, _told_too(replayer.take, hear), progress)
     result = replayer.finish()
+    if engines is not None:
+        engines.update(replayer.engines)
     result.unknown_fields = reader.unknown_fields
     if result.events == 0 and result.bad_lines:
         first = result.bad[0]

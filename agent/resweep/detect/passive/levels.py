@@ -185,7 +185,7 @@ class Levels:
         """Return log M and the (window, stream) that says most."""
         weights = [max(1, WINDOWS[i] - (WINDOWS[i - 1] if i else 0)) for i in range(len(evidence))]
         start = duration / (self.budget_days * DAY)
-        terms = evidence + np.log(np.array(weights) * start)[:, None] - log(float((~self.muted).sum()))
+        terms = evidence + np.log(np.array(weights) * start)[:, None] - log(stream_count(self))
         top = float(terms.max())
         best = np.unravel_index(int(terms.argmax()), terms.shape)
         return top + log(float(np.exp(terms - top).sum())), (int(best[0]), int(best[1]))
@@ -254,6 +254,11 @@ class Levels:
                 reference.shown[columns] = 0.0
         for rest in self.rest:
             rest[columns] = np.nan
+
+
+def stream_count(levels: Levels) -> float:
+    """Return over how many streams evidence is averaged."""
+    return float((~levels.muted).sum())
 
 
 def learn(blocks: list[Block], ts: float) -> Reference:

@@ -12,11 +12,21 @@ from resweep.serve.cli import frame
 from resweep.serve.cli.status import Url
 
 if TYPE_CHECKING:
+    from resweep.detect.passive.reach import Reach
     from resweep.domain.event import Hit
     from resweep.serve.doctor import Extracted, Line
+    from resweep.serve.traffic import System, Traffic
 
 DOCTOR_EXITS = {0: "all is well", 1: "something is broken; the lines marked `fail` say what"}
 Target = Annotated[str, typer.Argument(metavar="MODULE:OBJECT", help="A retriever, as app.rag:retriever.")]
+
+
+Recorded = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--traffic", metavar="FILE", help="Your own events (resweep.event/1), weeks of them; may be repeated."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -60,13 +70,20 @@ def doctor(
         str | None, typer.Argument(metavar="[MODULE:OBJECT]", help="A retriever to ask.")
     ] = None,
     question: Annotated[str | None, typer.Argument(help="What to ask it.")] = None,
+    traffic: Recorded = None,
     url: Url = None,
     settings: frame.SettingsFile = None,
     as_json: frame.Json = False,
 ) -> None:
-    """Show what is wired, what is seen and what is missing; with a retriever, what recording makes of it."""
+    """Show what is wired, what is seen and what is missing; with a retriever, what recording makes of it;
+    with recorded traffic, how close it comes to an alarm and the smallest change that would be seen."""
     from resweep.serve import doctor as looking
 
+    if traffic:
+        if target is not None:
+            raise UsageError("expected a retriever or --traffic, got both: run doctor twice")
+        _traffic(traffic, settings, as_json)
+        return
     if target is None:
         lines = list(looking.findings(frame.settings_of(settings), url))
         _print(lines, None, as_json)
@@ -78,6 +95,54 @@ def doctor(
         found = looking.extracted(seen, looking.cost_per_call(seen.answer))
     _print(list(found.lines), found, as_json)
     raise typer.Exit(_code(list(found.lines)))
+
+
+def _traffic(files: list[Path], settings: str | None, as_json: bool) -> None:
+    from resweep.serve import traffic as measuring
+    from resweep.serve.parts import detect_settings, rules_of
+
+    loaded = frame.settings_of(settings).settings
+    told = measuring.traffic(files, settings=detect_settings(loaded), rules=rules_of(loaded))
+    if as_json:
+        frame.print_json(told.to_json())
+        return
+    frame.say(f"{told.events} events, {told.bad_lines} bad lines")
+    for system in told.systems:
+        _say_system(system, told)
+
+
+def _say_system(system: System, told: Traffic) -> None:
+    from resweep.serve.traffic import at_most_per_quarter, loud
+
+    frame.say()
+    frame.say(
+        f"{system.pipeline}, config {system.config}: {system.events} events in {system.days:.1f} days, "
+        f"{system.repeats:.0%} of them repeated questions"
+    )
+    warned = len(loud(system.flags))
+    at_most = at_most_per_quarter(warned, system.days)
+    bound = "" if at_most is None else f": at most {at_most:.1f} a quarter (95 %), as far as this tells"
+    frame.say(f"warnings and pages in this time: {warned}{bound}; allowed by the budgets: {told.bound:.2f}")
+    for flag in system.flags:
+        frame.say(f"  {flag.severity}: {flag.message}")
+    rows = [[s.layer, s.state, _peak(s.peak), s.note] for s in system.layers]
+    frame.table("", ["layer", "state", "highest of 28 days (alarm at 0)", "note"], rows)
+    rows = [_reach(one) for one in system.reaches]
+    frame.table("", ["smallest change seen", "usual", "within a day", "within three days", "note"], rows)
+
+
+def _peak(peak: float) -> str:
+    return "none" if peak < -90 else f"{peak:.1f}"
+
+
+def _reach(one: Reach) -> list[str]:
+    share = one.unit == "share"
+
+    def size(value: float | None) -> str:
+        return "not seen" if value is None else f"{value:.0%}" if share else f"{value:.2f} {one.unit}"
+
+    usual = f"{one.usual:.1%}" if share else "-"
+    return [one.what, usual, *(size(value) for value in one.within.values()), one.why]
 
 
 def _code(lines: list[Line]) -> int:
