@@ -52,6 +52,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "datasketch": ("resweep.label",),
     "sklearn": ("resweep.label", "resweep.serve.demo"),
     "pandas": ("resweep.label", "resweep.sweep", "resweep.store"),
+    "jinja2": ("resweep.serve",),
     "langchain_core": ("resweep.record.adapters",),
     "llama_index": ("resweep.record.adapters",),
     "haystack": ("resweep.record.adapters",),

@@ -116,7 +116,8 @@ def _difference_errors(covariance: FloatArray) -> FloatArray:
     """Return the standard error of mean_j - mean_k for every pair, 0 where the difference is constant."""
     own = np.diag(covariance)
     parts = own[:, None] + own[None, :]
-    variance = parts - 2 * covariance
+    with np.errstate(invalid="ignore"):  # of one case nothing is known: infinite less infinite
+        variance = parts - 2 * covariance
     return np.sqrt(np.where(variance > _SAME * parts, variance, 0.0))
 
 
