@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from resweep.detect.passive.engine import PassiveEngine
 from resweep.detect.passive.features import INDEX, STREAMS, Block
 from resweep.detect.passive.levels import Finding, Levels
 
@@ -128,3 +131,28 @@ def test_too_little_to_judge_is_learning_and_neither_drift_nor_fine() -> None:
     levels = Levels(720.0)
     assert [levels.add(block) for block in blocks(11, 4, n_each=8, jump=5.0, at=6)] == [None] * 11
     assert levels.stage == -1
+
+
+def test_newness_of_the_first_days_does_not_hide_a_new_embedder(lab: Any) -> None:
+    """Ten days without a recorded question: everything was new to the layer once, and that is no spread."""
+    engine = PassiveEngine("p", salt=lab.salt)
+    last = lab.feed(engine, lab.traffic(lab.world(), 14_400, rate=60, keyed=False))
+    end = lab.feed(
+        engine, lab.traffic(lab.world(seed=5), 100, rate=60, start=last, first=14_400, keyed=False)
+    )
+    engine.advance(end + 60)
+    (flag,) = lab.flags(engine)
+    assert (flag.reason, flag.components[0]) == ("silent_change", "embedder")
+
+
+def test_a_burst_of_one_question_counts_once_where_no_question_is_recorded(lab: Any) -> None:
+    """Ten days, then four hours in which nine of ten calls are the same."""
+    engine = PassiveEngine("p", salt=lab.salt)
+    last = lab.feed(engine, lab.traffic(lab.world(), 14_400, rate=60, keyed=False))
+    usual = list(lab.traffic(lab.world(), 240, rate=60, start=last, first=14_400, keyed=False))
+    burst = lab.traffic(
+        lab.world(), 2160, rate=540, start=last, first=14_640, keyed=False, questions=range(7, 8)
+    )
+    end = lab.feed(engine, iter(sorted([*usual, *burst], key=lambda pair: pair[1].ts)))
+    engine.advance(end + 60)
+    assert lab.flags(engine) == []

@@ -7,7 +7,8 @@ first does not matter to a reader, so what one says sharpens the flag another ha
 from __future__ import annotations
 
 from collections import deque
-from math import inf, log
+from hashlib import blake2b
+from math import inf, log, nan
 
 import msgspec
 
@@ -41,7 +42,10 @@ from resweep.domain.verdict import Component, Layer, Severity
 IDS = ("answers_new", "answers_fresh", "pairs_new", "shapes_new", "passages_new", "misfit")
 SCORED = (*SCORES, "pairs_new", "shapes_new")
 REFRESH = (20, 60, 120, 240, 400)  # records after opening at which a cause is worked out again
-LASTING = 36 * HOUR  # a traffic change that lasts so long is no holiday
+LASTING = 72 * HOUR  # a traffic change that lasts so long is no long weekend
+# So long everything is new to the layer itself, which is no fact of the traffic.
+YOUNG = 2 * DAY
+NEWNESS = [INDEX[name] for name in (*IDS, "sources_new", "words_new")]
 QUARTER = 900
 ACROSS = 400  # questions of a before/after report
 SUSPECT = log(0.1)
@@ -50,11 +54,13 @@ SUSPECT = log(0.1)
 class Monitor:
     """Feed it summaries in time order; read `book.changes` and `states()`."""
 
+    begun = 0.0  # time of the first record
+
     def __init__(self, pipeline: str, config: str, basis: str, settings: PassiveSettings) -> None:
         self.settings = settings
         self.book = Book(pipeline, config, basis)
         self.twins = Twins(settings)
-        self.levels = Levels(settings.budget_levels_days)
+        self.levels = Levels(settings.budget_levels_days, settings.holidays)
         self.outcome = Outcome(settings)
         self.passages = Vocabulary(settings.passages)
         self.sources = Vocabulary(settings.passages // 4)
@@ -111,12 +117,14 @@ class Monitor:
 
     def _record(self, record: Record) -> None:
         self.ts = record.ts
+        self.begun = self.begun or record.ts
         self.records += 1
         if self.held and self._full(record.ts):
             self._close_block()
         if self.parent is not None and record.known and len(self.across) < ACROSS:
             self._set_beside(self.parent, record)
-        self.fresh[record.key] = record
+        voter = _voter(record)
+        self.fresh[voter] = record
         first, last = end_scores(record.answer)
         self.twins.top.add(record.ts, first)
         if record.known:
@@ -129,7 +137,7 @@ class Monitor:
             self._turned(record.ts, record.number)
         if not self.held:
             self.block_start = record.ts
-        self.held[record.key] = record
+        self.held[voter] = record
         if self.refresh and self.records >= self.refresh[0]:
             del self.refresh[0]
             self._refresh_twins()
@@ -316,7 +324,7 @@ class Monitor:
         self.twins.rebase_novelty(record.ts, alarm.onset_ts)
         if self.traffic is None:
             self.traffic = alarm
-        lasting = self.twins.known_collapsed(alarm)
+        lasting = self.twins.known_collapsed(alarm) and not self._holiday(record.ts)
         self.book.opened(
             "traffic_changed",
             "twins",
@@ -355,7 +363,10 @@ class Monitor:
                 matrix,
             )
         )
-        found = self.levels.add(block(records, matrix))
+        closed = block(records, matrix)
+        if records[-1].ts < self.begun + YOUNG:
+            closed.mean[NEWNESS] = nan
+        found = self.levels.add(closed)
         if self.levels.reference is not None:
             self.groups.freeze()
         if found is not None:
@@ -421,7 +432,8 @@ class Monitor:
     def _tell_levels(self, found: Finding, what: LevelCause, ts: float, number: int) -> None:
         if what.reason in ("score_scale", "ids_renumbered"):
             return
-        severity: Severity = "warning" if what.reason == "silent_change" else "notice"
+        loud = what.reason == "silent_change" and not self._holiday(ts)
+        severity: Severity = "warning" if loud else "notice"
         self.book.opened(
             what.reason,
             "levels",
@@ -446,7 +458,7 @@ class Monitor:
             return
         if found.log_evidence < SUSPECT and self._calm(record.ts):
             self._levels_back(record)
-        elif isinstance(self.system, Finding) and len(self.levels.after) in (2, 4, 8):
+        elif isinstance(self.system, Finding) and self._due(found, record):
             self._sharpen(found, record)
         elif found.log_evidence >= 0 and self._lasting(record.ts):  # on answers since the alarm alone
             self._outlast()
@@ -473,13 +485,22 @@ class Monitor:
             self.traffic = None
             self.book.cleared("traffic_changed", record.ts, record.number)
 
+    def _holiday(self, ts: float) -> bool:
+        return int(ts // DAY) in self.settings.holidays
+
+    def _due(self, found: Finding, record: Record) -> bool:
+        """A few times early on; and when a change told softly on a holiday is there on a working day."""
+        flag = self.book.open.get("silent_change")
+        soft = flag is not None and flag.severity == "notice" and not self._holiday(record.ts)
+        return len(self.levels.after) in (2, 4, 8) or (soft and found.log_evidence >= 0)
+
     def _lasting(self, ts: float) -> bool:
         return self.traffic is not None and ts - self.traffic.onset_ts > LASTING
 
     def _outlast(self) -> None:
         flag = self.book.open.get("traffic_changed")
         if flag is not None and flag.severity == "notice":
-            message = f"{flag.message} It has lasted more than {LASTING / HOUR:.0f} hours: no holiday."
+            message = f"{flag.message} It has lasted more than {LASTING / HOUR:.0f} hours: no long weekend."
             self.book.updated("traffic_changed", flag.components, "warning", message, {})
 
     # -- outcome ----------------------------------------------------------------------------------------
@@ -528,6 +549,11 @@ class Monitor:
             onset_ts=alarm.onset_ts,
             onset_number=alarm.onset_number,
         )
+
+    def take_calendar(self, settings: PassiveSettings) -> None:
+        """Go by another calendar of holidays than the saved state did."""
+        self.settings = msgspec.structs.replace(self.settings, holidays=settings.holidays)
+        self.levels.holidays = self.outcome.holidays = settings.holidays
 
     # -- out --------------------------------------------------------------------------------------------
 
@@ -588,6 +614,17 @@ class Monitor:
             1: "weekly comparison not ready",
             2: "",
         }[self.levels.stage]
+
+
+def _voter(record: Record) -> int:
+    """Return whose vote a record is: its question's, or where none is recorded that of its passages.
+
+    So a burst of one question counts once, recorded or not. Empty answers have nothing in common but that.
+    """
+    size = 4 * depth(record.answer)  # ids come first in a packed answer
+    if record.known or not size:
+        return record.key
+    return int.from_bytes(blake2b(record.answer[:size], digest_size=8).digest(), "little")
 
 
 def _state(
