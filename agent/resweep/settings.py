@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from datetime import date
 from typing import Any, Literal, get_type_hints
 
 from resweep.domain.verdict import Reason, Severity
@@ -165,7 +166,7 @@ class RecordSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectSection:
-    """What the declared and introspected layers wait for before they speak."""
+    """What the layers wait for before they speak."""
 
     switch_events: int = _setting(
         25, "Retrievals in a row after which a new config has taken over, if the next line holds too.", low=1
@@ -197,6 +198,11 @@ class DetectSection:
     )
     retire_s: float = _setting(
         86400.0, "Seconds without traffic after which a config has no verdict.", low=60
+    )
+    holidays: tuple[date, ...] | None = _setting(
+        None,
+        'Days (UTC) on which people ask as on a Sunday, as `["2026-12-25", "2027-01-01"]`, in the variable '
+        "parted by commas. On them levels speak in notices.",
     )
 
 

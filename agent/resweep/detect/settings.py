@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 from resweep.domain.verdict import Reason, Severity
 
@@ -15,7 +16,7 @@ class DetectSettings:
     A new config takes over once it answered `switch_events` events in a row over at least
     `switch_quiet_s`, or once every other config has been silent for `settle_s`. Two configs that keep
     answering side by side for `mixed_after_s` are a mixed fleet; a rolling deploy is over before that.
-    `severities` overrides the severity of a reason.
+    On `holidays` (UTC) people ask as on a Sunday. `severities` overrides the severity of a reason.
     """
 
     switch_events: int = 25
@@ -30,4 +31,5 @@ class DetectSettings:
     filter_level: float = 1e-6
     tuned_change_notice_s: float = 86400.0
     retire_s: float = 86400.0
+    holidays: tuple[date, ...] | None = None
     severities: Mapping[Reason, Severity] = field(default_factory=dict)

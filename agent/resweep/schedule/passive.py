@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from resweep.detect.passive.changes import LayerState
 from resweep.detect.passive.engine import PassiveEngine
+from resweep.detect.passive.settings import PassiveSettings
 from resweep.detect.passive.summary import Summary
 from resweep.domain.batch import Batch, ConfigRecord
 from resweep.domain.clock import Clock
@@ -62,8 +63,9 @@ class PassiveDesk:
     `late` counts minutes that came after theirs was closed and could not be judged any more.
     """
 
-    def __init__(self, store: SqlStore, clock: Clock) -> None:
+    def __init__(self, store: SqlStore, clock: Clock, settings: PassiveSettings | None = None) -> None:
         self._store = store
+        self._settings = settings or PassiveSettings()
         self._clock = clock
         self._lock = threading.RLock()
         self._engines: dict[str, PassiveEngine] = {}
@@ -205,6 +207,8 @@ class PassiveDesk:
     def _engine(self, pipeline: str) -> PassiveEngine:
         found = self._engines.get(pipeline)
         if found is None:
-            found = PassiveEngine(pipeline, basis_of=lambda config: self._bases.get(config, config))
+            found = PassiveEngine(
+                pipeline, self._settings, basis_of=lambda config: self._bases.get(config, config)
+            )
             self._engines[pipeline] = found
         return found

@@ -24,7 +24,15 @@ from resweep.schedule.workfolder import WorkFolder
 from resweep.serve.exemplars import Exemplars
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
 from resweep.serve.ownwork import own_worker
-from resweep.serve.parts import canary_settings, case_desk, judge_maker, rules_of, store_settings, version
+from resweep.serve.parts import (
+    canary_settings,
+    case_desk,
+    judge_maker,
+    passive_settings,
+    rules_of,
+    store_settings,
+    version,
+)
 from resweep.serve.places import Address, Places, forget_address, read_address, write_address
 from resweep.serve.spans import SpanTally
 from resweep.serve.watches import Watches
@@ -165,7 +173,7 @@ class Agent:
         desk = Desk(store, judge_maker(self.settings, self.rules), self.clock)
         desk.open()
         work = WorkDesk(store, desk, canary_settings(self.settings), self.clock)
-        passive = PassiveDesk(store, self.clock)
+        passive = PassiveDesk(store, self.clock, passive_settings(self.settings))
         passive.open()
         intake = Intake(store, lambda batch: self._heard(batch, desk, work, passive))
         at_most = self.settings.limits.spool_files

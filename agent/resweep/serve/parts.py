@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import resweep
 from resweep import shipped
 from resweep.detect.judge import Judge
+from resweep.detect.passive.settings import PassiveSettings, with_holidays
 from resweep.detect.settings import DetectSettings
 from resweep.domain.clock import Clock
 from resweep.domain.duration import seconds
@@ -50,6 +51,11 @@ def store_settings(settings: Settings) -> StoreSettings:
 def detect_settings(settings: Settings) -> DetectSettings:
     """Return what the layers are told."""
     return DetectSettings(**asdict(settings.detect), severities=settings.severities)
+
+
+def passive_settings(settings: Settings) -> PassiveSettings:
+    """Return what the passive layers are told."""
+    return with_holidays(settings.detect.holidays)
 
 
 def canary_settings(settings: Settings) -> CanarySettings:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from resweep.detect.judge import Judge
 from resweep.detect.passive.engine import PassiveEngine
+from resweep.detect.passive.settings import with_holidays
 from resweep.detect.settings import DetectSettings
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError
@@ -96,6 +97,7 @@ class Replayer:
         self, settings: DetectSettings, rules: InvalidationRules, tuned: Sequence[TunedK] = ()
     ) -> None:
         self.judge = Judge(settings, rules)
+        self._passive = with_holidays(settings.holidays)
         self.judge.set_tuned(sorted(tuned, key=lambda t: (t.epoch, t.tuned_at)))
         self.result = ReplayResult()
         self.engines: dict[str, PassiveEngine] = {}
@@ -160,7 +162,7 @@ class Replayer:
         found = self.engines.get(pipeline)
         if found is None:
             found = PassiveEngine(
-                pipeline, salt=SALT, basis_of=lambda config: self._bases.get(config, config)
+                pipeline, self._passive, salt=SALT, basis_of=lambda config: self._bases.get(config, config)
             )
             self.engines[pipeline] = found
         return found

@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -171,11 +172,24 @@ def _as_type(kind: Any, value: object) -> object:
         return value if value in get_args(kind) else _WRONG
     if get_origin(kind) in (types.UnionType, typing.Union):
         return _as_type(next(a for a in get_args(kind) if a is not type(None)), value) if value else None
+    if get_origin(kind) is tuple:
+        return _as_dates(value)
     if kind is bool:
         return _as_bool(value)
     if kind is str:
         return value if isinstance(value, str) else _WRONG
     return _as_number(kind, value)
+
+
+def _as_dates(value: object) -> object:
+    """A list of dates, as TOML's own or in words; or one text, parted by commas."""
+    many = [word for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    if not isinstance(many, (list, tuple)):
+        return _WRONG
+    try:
+        return tuple(date.fromisoformat(str(one).strip()) for one in many)
+    except ValueError:
+        return _WRONG
 
 
 def _as_bool(value: object) -> object:
@@ -211,4 +225,6 @@ def describe(kind: Any) -> str:
         return " or ".join(repr(choice) for choice in get_args(kind))
     if get_origin(kind) in (types.UnionType, typing.Union):
         return describe(next(a for a in get_args(kind) if a is not type(None)))
+    if get_origin(kind) is tuple:
+        return "a list of dates"
     return {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "text")

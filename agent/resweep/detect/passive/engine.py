@@ -116,6 +116,8 @@ class PassiveEngine:
     def restore(self, data: bytes) -> None:
         """Take up a state that `dump` wrote; raise `InputError` for anything else."""
         self.monitors = state.load(data)
+        for monitor in self.monitors.values():
+            monitor.take_calendar(self.settings)
 
     def _summary(self, config: str) -> Summary:
         start = float(max(0, self._minute) * MINUTE)

@@ -78,8 +78,9 @@ class Reference(NamedTuple):
 class Levels:
     """The level layer of one (pipeline, config)."""
 
-    def __init__(self, budget_days: float) -> None:
+    def __init__(self, budget_days: float, holidays: tuple[int, ...] = ()) -> None:
         self.budget_days = budget_days
+        self.holidays = holidays
         self.blocks: list[Block] = []
         self.rest: list[Array] = []  # residuals of the newest blocks against the season of their time
         self.reference: Reference | None = None
@@ -120,7 +121,7 @@ class Levels:
         usable = [b for b in self.blocks if b.ts <= ts - lag]
         if len(usable) < 12 or usable[-1].ts - usable[0].ts < 0.9 * DAY:
             return
-        self.reference = learn(usable, ts)
+        self.reference = learn(usable, ts, self.holidays)
         newest = self.blocks[-WINDOWS[-1] :]
         if not self.rest:
             self.since = max(self.since, usable[-1].ts)
@@ -132,7 +133,7 @@ class Levels:
         return np.asarray(self._residuals([block], reference)[0], dtype=np.float64)
 
     def _residuals(self, blocks: list[Block], reference: Reference) -> Array:
-        x = design(np.array([b.ts for b in blocks]), reference.stage)
+        x = design(np.array([b.ts for b in blocks]), reference.stage, self.holidays)
         return np.asarray(np.array([b.mean for b in blocks]) - x @ reference.beta, dtype=np.float64)
 
     def _judge(self, reference: Reference) -> Finding | None:
@@ -261,7 +262,7 @@ def stream_count(levels: Levels) -> float:
     return float((~levels.muted).sum())
 
 
-def learn(blocks: list[Block], ts: float) -> Reference:
+def learn(blocks: list[Block], ts: float, holidays: tuple[int, ...] = ()) -> Reference:
     """Return the reference that some blocks without change give."""
     times = np.array([b.ts for b in blocks])
     span = times[-1] - times[0]
@@ -273,7 +274,7 @@ def learn(blocks: list[Block], ts: float) -> Reference:
     y = np.where(finite, y, filler)
     n = np.array([b.n for b in blocks], dtype=float)
     weight = n / (n + 100)
-    x = design(times, stage)
+    x = design(times, stage, holidays)
     rest = left_out(times, x, y, weight, WEEK if stage == 2 else DAY)
     within = np.mean(np.array([b.variance for b in blocks]), axis=0)
     within[_CONTINUOUS:] = np.maximum(within[_CONTINUOUS:], SHARE_FLOOR)

@@ -55,6 +55,7 @@ class Outcome:
 
     def __init__(self, settings: PassiveSettings) -> None:
         self.started: float | None = None
+        self.holidays = settings.holidays
         self.calm: dict[Measure, float] = {}  # calls at the usual share since an alarm, less hits beyond it
         self.tracks = {m: _track(settings, m) for m in MEASURES}
 
@@ -75,7 +76,7 @@ class Outcome:
         self, measure: Measure, track: Track, ts: float, number: int, n: int, hits: int
     ) -> OutcomeAlarm | None:
         assert self.started is not None
-        weekend = (int(ts // DAY) + 3) % 7 >= 5
+        weekend = (int(ts // DAY) + 3) % 7 >= 5 or int(ts // DAY) in self.holidays
         fortnight = ts - self.started >= 14 * DAY
         own = track.weekend if weekend else track.weekday
         shares = own if fortnight and own.votes >= LEAST_CALLS else track.pooled

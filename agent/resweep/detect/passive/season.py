@@ -18,7 +18,13 @@ WEEK = 7 * DAY
 HARMONICS = 3
 
 
-def design(ts: Array, stage: int) -> Array:
+def weekday(ts: Array, holidays: tuple[int, ...] = ()) -> NDArray[np.int_]:
+    """Return the days of the week at unix times, Monday 0; `holidays` (days since 1970) are Sundays."""
+    number = (ts // DAY).astype(int)
+    return np.where(np.isin(number, holidays), 6, (number + 3) % 7)
+
+
+def design(ts: Array, stage: int, holidays: tuple[int, ...] = ()) -> Array:
     """Return the design matrix at unix times; `stage` 0: constant, 1: and the hour, 2: and the weekday."""
     constant = np.ones((len(ts), 1))
     if stage == 0:
@@ -27,7 +33,7 @@ def design(ts: Array, stage: int) -> Array:
     daily = np.hstack([np.sin(angle), np.cos(angle)])
     if stage == 1:
         return np.hstack([constant, daily])
-    day = ((ts // DAY).astype(int) + 3) % 7  # Monday 0
+    day = weekday(ts, holidays)
     weekdays = (day[:, None] == np.arange(7)).astype(float)
     weekend = (day >= 5).astype(float)[:, None]
     return np.hstack([constant, daily, weekdays, daily * weekend])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date
+
 import msgspec
 
 HOUR = 3600.0
@@ -28,4 +31,11 @@ class PassiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     budget_outcome_days: float = 720.0
     least_twins: float = 0.09  # smallest rise of the changed share that is told
     least_novelty: float = 0.25
+    holidays: tuple[int, ...] = ()  # days since 1970-01-01 (UTC) on which people ask as on a Sunday
     small_ingest: float = 0.5  # growth of the corpus that changes fewer answers is a notice
+
+
+def with_holidays(dates: Iterable[date] | None) -> PassiveSettings:
+    """Return the settings with a calendar of holidays."""
+    days = sorted({(day - date(1970, 1, 1)).days for day in dates or ()})
+    return PassiveSettings(holidays=tuple(days))
