@@ -147,13 +147,13 @@ def adwin(tops: list[tuple[int, float, float]], change: int) -> tuple[int | None
 # -- reports ----------------------------------------------------------------------------------------------
 
 
-def quiet(days: int, seeds: int, only: str | None) -> None:
+def quiet(days: int, seeds: range, only: str | None) -> None:
     """Print false flags on traffic without change, the generators kept apart from tuning marked."""
     total_days = false = 0
     for scenario in TUNING + APART:
         if only not in (None, scenario.name):
             continue
-        for seed in range(seeds):
+        for seed in seeds:
             run = replay(World(scenario, seed).events(days))
             bad = [f for f in run.flags if f.severity != "notice"]
             kind = "apart" if scenario in APART else "tuning"
@@ -174,12 +174,12 @@ def quiet(days: int, seeds: int, only: str | None) -> None:
         )
 
 
-def found(seeds: int, only: str | None) -> None:
+def found(seeds: range, only: str | None) -> None:
     """Print delay, cause and peers for each simulated change at 1,000 calls an hour and more."""
     for name, change, size, days, fresh, causes, allowed in CHANGES:
         if only is not None and only not in name:
             continue
-        for seed in range(seeds):
+        for seed in seeds:
             base = Scenario(name=name, fresh=fresh, calendar=Calendar(rate=1000, noise=0.1), anonymous=False)
             at = days * 24 + 10
             world = World(base.changed(change, size, at), seed)
@@ -264,13 +264,15 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--only", help="one scenario or change, by name")
     parser.add_argument("--at", type=int, default=12_000, help="number of the first event after the change")
     args = parser.parse_args()
+    seeds = range(args.seed, args.seed + args.seeds)
     if args.what == "quiet":
-        quiet(args.days, args.seeds, args.only)
+        quiet(args.days, seeds, args.only)
     elif args.what == "found":
-        found(args.seeds, args.only)
+        found(seeds, args.only)
     else:
         streams(args.files, args.at)
 
