@@ -128,3 +128,25 @@ def test_a_declared_change_gets_a_before_and_after_for_free(lab: Any) -> None:
     assert traces.changed > 0.9
     assert cause.components == ("chunker",)
     assert engine.before_after(lab.config) is None
+
+
+def test_a_crawl_of_two_days_is_a_notice_and_clears_when_it_is_over(lab: Any) -> None:
+    """As many new questions as known ones for two days, then the known ones alone."""
+    from resweep.detect.passive.engine import PassiveEngine
+
+    engine, day = PassiveEngine("p", salt=lab.salt), 86_400.0
+    world = lab.world(questions=400)
+
+    def asked(days: int, start: float, first: int, pool: range) -> Any:
+        return lab.traffic(world, 960 * days, rate=40, start=start, first=first, questions=pool)
+
+    last = lab.feed(engine, asked(10, lab.start, 0, range(80)))
+    crawl = sorted(
+        [*asked(2, last, 9600, range(80)), *asked(2, last, 11_520, range(80, 400))],
+        key=lambda pair: pair[1].ts,
+    )
+    last = lab.feed(engine, iter(crawl))
+    engine.advance(lab.feed(engine, asked(5, last, 13_440, range(80))) + day)
+    (flag,) = lab.flags(engine)
+    assert (flag.reason, flag.severity) == ("traffic_changed", "notice")
+    assert flag.cleared_ts is not None

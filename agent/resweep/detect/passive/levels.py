@@ -221,19 +221,18 @@ class Levels:
     def _restart(self, blocks: list[Block]) -> None:
         self.blocks, self.rest, self.reference, self.log_m = blocks, [], None, -99.0
 
-    def against_frozen(self) -> Finding | None:
-        """Set the newest blocks since the freeze against the reference from before it."""
-        if self.frozen is None or len(self.after) < 2:
+    def against_frozen(self, since: float = 0.0) -> Finding | None:
+        """Set the newest blocks after a freeze, and after a time, against the reference from before it."""
+        after = [b for b in self.after if b.ts >= since]
+        if self.frozen is None or len(after) < 2:
             return None
-        rest = self._residuals(self.after, self.frozen)
-        n = np.array([b.n for b in self.after], dtype=float)
+        rest = self._residuals(after, self.frozen)
+        n = np.array([b.n for b in after], dtype=float)
         values, sums = windows(rest, n, self.frozen)
         evidence = self._evidence(values, sums, self.frozen)
-        evidence[:, _GROUP_0:MIX][self._sparse(self.after, self.frozen, len(values))] = -99.0
-        log_m, best = self._fold(
-            evidence, max(60.0, (self.after[-1].ts - self.after[0].ts) / (len(self.after) - 1))
-        )
-        return self._finding(best, values, self.after, rest, self.frozen)._replace(log_evidence=log_m)
+        evidence[:, _GROUP_0:MIX][self._sparse(after, self.frozen, len(values))] = -99.0
+        log_m, best = self._fold(evidence, max(60.0, (after[-1].ts - after[0].ts) / (len(after) - 1)))
+        return self._finding(best, values, after, rest, self.frozen)._replace(log_evidence=log_m)
 
     def thaw(self) -> None:
         """The old level is back: take its reference up again."""

@@ -55,6 +55,7 @@ class Monitor:
     """Feed it summaries in time order; read `book.changes` and `states()`."""
 
     begun = 0.0  # time of the first record
+    novel_at = 0.0  # when unknown questions were last told
 
     def __init__(self, pipeline: str, config: str, basis: str, settings: PassiveSettings) -> None:
         self.settings = settings
@@ -322,6 +323,7 @@ class Monitor:
 
     def _novel(self, alarm: TwinAlarm, record: Record) -> None:
         self.twins.rebase_novelty(record.ts, alarm.onset_ts)
+        self.novel_at = record.ts
         if self.traffic is None:
             self.traffic = alarm
         lasting = self.twins.known_collapsed(alarm) and not self._holiday(record.ts)
@@ -382,6 +384,8 @@ class Monitor:
             self._turned(record.ts, record.number)
             return
         what = self._level_cause(found)
+        if what.reason == "silent_change" and self.system is None and self.twins.will_speak(found.onset_ts):
+            return  # repeated questions tell a change of system from other questions, and are on their way
         if what.reason == "score_scale":
             self._scale(
                 found.after[INDEX["pairs_new"]],
@@ -460,7 +464,7 @@ class Monitor:
             self._levels_back(record)
         elif isinstance(self.system, Finding) and self._due(found, record):
             self._sharpen(found, record)
-        elif found.log_evidence >= 0 and self._lasting(record.ts):  # on answers since the alarm alone
+        elif self._lasting(record.ts):
             self._outlast()
 
     def _sharpen(self, found: Finding, record: Record) -> None:
@@ -472,16 +476,19 @@ class Monitor:
     def _calm(self, ts: float) -> bool:
         """Whether the time since a level change is as long as what it took to find it, and half a day."""
         after, open_ = self.levels.after, self.system or self.traffic
-        if not isinstance(open_, Finding):
+        if open_ is None or isinstance(self.system, TwinAlarm):
             return False
-        return len(after) >= max(8, open_.window) and ts - after[0].ts >= DAY / 2
+        if isinstance(open_, TwinAlarm) and ts < self.novel_at + 2 * DAY:  # quiet for a day, silent for one
+            return False
+        window = open_.window if isinstance(open_, Finding) else 0
+        return len(after) >= max(8, window) and ts - after[0].ts >= DAY / 2
 
     def _levels_back(self, record: Record) -> None:
         self._thaw()
         if isinstance(self.system, Finding):
             self.system = None
             self.book.cleared("silent_change", record.ts, record.number)
-        if isinstance(self.traffic, Finding):
+        if self.traffic is not None:
             self.traffic = None
             self.book.cleared("traffic_changed", record.ts, record.number)
 
@@ -495,7 +502,11 @@ class Monitor:
         return len(self.levels.after) in (2, 4, 8) or (soft and found.log_evidence >= 0)
 
     def _lasting(self, ts: float) -> bool:
-        return self.traffic is not None and ts - self.traffic.onset_ts > LASTING
+        """Whether a change of traffic is old, and the last day alone still shows it."""
+        if self.traffic is None or ts - self.traffic.onset_ts <= LASTING:
+            return False
+        today = self.levels.against_frozen(ts - DAY)
+        return today is not None and today.log_evidence >= 0
 
     def _outlast(self) -> None:
         flag = self.book.open.get("traffic_changed")

@@ -19,6 +19,8 @@ from resweep.detect.passive.vocabulary import trim
 from resweep.domain.sample import Record
 
 TRACE = 400  # votes kept for attribution
+ENOUGH = 30  # twins with the same answer that rule a change of system out
+SOON = DAY / 4  # in which twice as many came before
 
 
 class Twin(msgspec.Struct, gc=False):
@@ -234,7 +236,7 @@ class Twins:
         if since < self.settings.held or record.ts < self.novel_quiet_until:
             return None
         self.novelty.add(record.ts, new)
-        if since < self.settings.learning:
+        if since < self.settings.learning or self.novelty.votes < self.settings.least_votes:
             return None
         self.rise_novelty.vote(record.ts, record.number, new, -1)
         if new and self.rise_novelty.weigh(self.novelty.null()) >= 0:
@@ -312,9 +314,19 @@ class Twins:
 
     def speaks_for_same(self, onset_ts: float) -> bool:
         """Whether enough twins since an onset had the same answer to rule a change of system out."""
-        newest = {v.key: v for v in self.votes if v.ts >= onset_ts}
+        newest = self._newest(onset_ts)
         changed = sum(v.outcome is Outcome.CHANGED for v in newest.values())
-        return len(newest) >= 30 and changed <= 0.05 * len(newest)
+        return len(newest) >= ENOUGH and changed <= 0.05 * len(newest)
+
+    def will_speak(self, onset_ts: float) -> bool:
+        """Whether twins since an onset are too few yet, and soon will be enough, as questions repeat."""
+        if not self.armed_from or len(self._newest(onset_ts)) >= ENOUGH:
+            return False
+        before = [v.ts for v in self.votes if v.ts < onset_ts]
+        return len(before) >= 2 * ENOUGH and before[-1] - before[-2 * ENOUGH] < SOON
+
+    def _newest(self, onset_ts: float) -> dict[int, Vote]:
+        return {v.key: v for v in self.votes if v.ts >= onset_ts}
 
     @property
     def log_m(self) -> float:
