@@ -19,7 +19,7 @@ BYTES_MAX = 100_000  # of one page
 def test_axe_finds_nothing_on_any_page(scheme: str, person: Any, site: Any, library: Any) -> None:
     """WCAG 2.2 A and AA, in both themes."""
     library("axe_playwright_python")
-    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+    from axe_playwright_python.sync_playwright import Axe
 
     # The policy lets no foreign script in, as it should; axe is one.
     someone = person("axe", "admin", color_scheme=scheme, bypass_csp=True)

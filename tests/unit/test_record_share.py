@@ -16,10 +16,15 @@ def test_the_share_is_the_rate_of_the_moment() -> None:
     assert abs(sum(1 / share for share in shares) - 20_000) < 2_000
 
 
+def answer(query: str) -> list[dict[str, object]]:
+    """One passage, whatever is asked."""
+    return [{"id": "a", "score": 0.5}]
+
+
 def test_a_sampled_event_carries_its_probability() -> None:
     """From the recorder on."""
     with capture() as sink:
-        retrieve = resweep.watch(lambda q: [{"id": "a", "score": 0.5}], pipeline="bot", sink=sink)
+        retrieve = resweep.watch(answer, pipeline="bot", sink=sink)
         for i in range(300):
             retrieve(f"question {i}")
         resweep.flush()

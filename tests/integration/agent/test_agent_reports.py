@@ -37,6 +37,7 @@ def test_a_report_is_taken_once_and_shown_in_every_way(traffic: Any, agent: Any)
 
 def test_what_is_no_report_is_refused(agent: Any) -> None:
     """With what was expected; an unknown one is not found."""
-    for body in ({}, {"report": 1}, {"report": {}}, {"report": {}, "cases": "no base64!"}, []):
+    bodies: list[Any] = [{}, {"report": 1}, {"report": {}}, {"report": {}, "cases": "no base64!"}, []]
+    for body in bodies:
         assert agent.call("/v1/reports", body)[0] == 400
     assert agent.call("/v1/reports/nope")[0] == 404
