@@ -230,9 +230,12 @@ def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site.end()
 
 
-@pytest.fixture(name="browser", scope="session")
+@pytest.fixture(name="browser", scope="module")
 def _browser(program: Any, library: Any) -> Iterator[Browser]:
-    """Start Chromium without a head."""
+    """Start Chromium without a head.
+
+    For one module only: meanwhile an event loop runs in this thread, and tests elsewhere want their own.
+    """
     library("playwright")
     path = program("chromium")
     from playwright.sync_api import sync_playwright
@@ -250,7 +253,7 @@ class Person:
         options.setdefault("viewport", {"width": 1440, "height": 900})
         self.context: BrowserContext = browser.new_context(base_url=site.url, **options)
         self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(6_000)
+        self.page.set_default_timeout(20_000)  # a machine may be busy
         self.trouble: list[str] = []
         self.page.on("console", lambda m: self.trouble.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.trouble.append(str(e)))
