@@ -6,6 +6,7 @@ What pygal would put inline (a style sheet, a script) is taken out: the policy o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ from pygal.style import Style  # type: ignore[import-untyped]
 
 from resweep.serve.pages import words
 from resweep.serve.pages.figures import Course
+
+# On import pygal adds a finder for plugins, in a protocol that Python has given up: whoever asks the finders
+# one by one trips over it, and nothing here needs plugins.
+sys.meta_path[:] = [finder for finder in sys.meta_path if not type(finder).__module__.startswith("pygal")]
 
 _STYLE = Style(
     label_font_size=11,
