@@ -83,7 +83,7 @@ ReadWriteOnce volume for ever, and two SQLite files would be two truths.
 {{- if and .Values.token.existingSecret .Values.token.value -}}
 {{- fail (printf "token.existingSecret is %q and token.value is set too: give one of them." .Values.token.existingSecret) -}}
 {{- end -}}
-{{- range $at := list "agent.token" "record.token" "record.salt" "webhook.secret" "webhook.token" -}}
+{{- range $at := list "agent.token" "record.token" "record.salt" "webhook.secret" "webhook.token" "web.viewer_token" "web.reviewer_token" -}}
 {{- $part := splitList "." $at -}}
 {{- if hasKey (default (dict) (get $.Values.settings (first $part))) (last $part) -}}
 {{- fail (printf "settings.%s is set: a ConfigMap is no place for a secret. Give it as RESWEEP_%s in extraEnv, from a Secret%s." $at ($at | trimPrefix "agent." | replace "." "_" | upper) (ternary ", or as token.existingSecret" "" (eq $at "agent.token"))) -}}
