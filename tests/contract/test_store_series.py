@@ -93,6 +93,19 @@ def test_own_or_other_is_fixed_at_first_sight(store: SqlStore, post: Post) -> No
     assert retrievals(store)["bot", "other"] == 501
 
 
+def test_traffic_takes_the_place_of_what_only_was_declared(store: SqlStore, post: Post) -> None:
+    """Twenty watched pipelines that nobody asks leave the busy one its series; they get theirs when asked."""
+    post(store, configs=[declared(pipeline=f"quiet{n:02}") for n in range(20)])
+    post(store, configs=[declared(pipeline="busy")])
+    post(store, windows=[window(pipeline="busy", retrievals=30)])
+    assert retrievals(store)["busy", A] == 30
+    post(store, windows=[window(pipeline="quiet00", retrievals=2)])
+    found = retrievals(store)
+    assert (found["busy", A], found["quiet00", A]) == (30, 2)
+    assert len(found) == 21  # with what all others would share
+    assert sum(found.values()) == 32
+
+
 def test_a_silent_config_ends_its_series_and_frees_its_place(
     opened: Callable[..., SqlStore], post: Post, clock: VirtualClock
 ) -> None:

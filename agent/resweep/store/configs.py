@@ -2,7 +2,8 @@
 
 A config gets its series at first sight and keeps them until it has had no traffic for a while. Then its
 series end; its total stays, so that a config that comes back goes on where it stopped. What is counted in
-`other` is counted there alone, so nothing is ever counted twice or moved.
+`other` is counted there alone, so nothing is ever counted twice or moved. Where all places are taken, a
+config with traffic takes that of one that was declared and never answered: its series hold nothing but zeros.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, exists, insert, select, update
 
 from resweep.domain.batch import ConfigRecord
 from resweep.domain.errors import InputError
 from resweep.store.names import label
 from resweep.store.part import Part, chunks
 from resweep.store.rows import ConfigSeen, Slot
-from resweep.store.schema import configs, pipelines
+from resweep.store.schema import configs, pipelines, windows
 from resweep.store.settings import (
     OWN_CONFIGS_MAX,
     OWN_PIPELINES_MAX,
@@ -161,22 +162,50 @@ class _Census:
         self._now = now
         self._settings = settings
         self._moved: list[dict[str, Any]] = []
+        self._answering: set[int] = set()  # ids of configs whose first windows this batch writes
 
     def take(self, pipeline_id: int, config: str, seen: Sighting, row: RowMapping | None) -> Ref:
         """Return where a config's counts go."""
         if row is None:
-            return self._insert(pipeline_id, config, seen, self._places.give(pipeline_id, self._settings))
+            return self._insert(pipeline_id, config, seen, self._give(pipeline_id, seen))
         slot: Slot = row["slot"]
         changes = _changes(seen, row)
         if row["retired_at"] is not None and seen.traffic:
-            slot = self._places.give(pipeline_id, self._settings)
+            slot = self._give(pipeline_id, seen)
             changes |= {"slot": slot, "retired_at": None}
+        elif slot in ("other", "pool") and seen.traffic and self._never_answered(row["id"]):
+            slot = self._give(pipeline_id, seen)
+            changes |= {"slot": slot}
         if changes:
             self._connection.execute(update(configs).where(configs.c.id == row["id"]).values(changes))
         if seen.traffic:
+            self._answering.add(row["id"])
             last = max(row["last_seen"], seen.last_ts or 0.0)
             self._moved.append({"b_id": row["id"], "last_seen": last, "last_active": self._now})
         return Ref(row["id"], pipeline_id, config, slot)
+
+    def _give(self, pipeline_id: int, seen: Sighting) -> Slot:
+        slot = self._places.give(pipeline_id, self._settings)
+        if slot == "own" or not seen.traffic or not self._free_a_place(pipeline_id):
+            return slot
+        return self._places.give(pipeline_id, self._settings)
+
+    def _free_a_place(self, pipeline_id: int) -> bool:
+        """End the own series of a config that never answered; False where none is to be had."""
+        silent = ~_ANSWERED & configs.c.id.not_in(self._answering)
+        idle = select(configs.c.id, configs.c.pipeline_id).where(configs.c.slot == "own", silent)
+        if self._places.own.get(pipeline_id, 0) >= self._settings.series_configs:
+            idle = idle.where(configs.c.pipeline_id == pipeline_id)
+        row = self._connection.execute(idle.order_by(configs.c.last_active, configs.c.id).limit(1)).first()
+        if row is None:
+            return False
+        self._connection.execute(update(configs).where(configs.c.id == row.id).values(slot="pool"))
+        self._places.own[row.pipeline_id] -= 1
+        return True
+
+    def _never_answered(self, config_id: int) -> bool:
+        query = select(configs.c.id).where(configs.c.id == config_id, ~_ANSWERED)
+        return self._connection.execute(query).first() is not None
 
     def write(self) -> None:
         """Write what was put off."""
@@ -203,9 +232,13 @@ class _Census:
                 **(_declared(seen.record) if seen.record else _UNDECLARED),
             )
         )
-        return Ref(int((made.inserted_primary_key or (0,))[0]), pipeline_id, config, slot)
+        config_id = int((made.inserted_primary_key or (0,))[0])
+        if seen.traffic:
+            self._answering.add(config_id)
+        return Ref(config_id, pipeline_id, config, slot)
 
 
+_ANSWERED = exists().where(windows.c.config_id == configs.c.id)  # hour and day windows outlive the minutes
 _MOVE = (
     update(configs)
     .where(configs.c.id == bindparam("b_id"))
