@@ -102,10 +102,7 @@ class Agent:
         if not self.leadership.lead_now():
             holder = self._lease.holder() or "another process"
             if not self.settings.agent.standby:
-                raise LeaseHeldError(
-                    f"expected to lead on {self.where.store}; the agent with {holder} does: stop it, start "
-                    "this one with --standby to take over when it ends, or give this one a home of its own"
-                )
+                raise _led(self.where, holder)
             log.info("standing by: the agent with %s leads", holder)
         self.leadership.start()
 
@@ -275,3 +272,17 @@ def _quietly(what: str, function: Callable[[], object]) -> None:
         function()
     except Exception as error:  # noqa: BLE001  (the agent ends; the rest has to be closed too)
         log.warning("could not finish %s: %s", what, error)
+
+
+def check_led(where: Places) -> None:
+    """Raise LeaseHeldError where another agent leads on the store."""
+    holder = Lease(where.store).holder()
+    if holder is not None:
+        raise _led(where, holder)
+
+
+def _led(where: Places, holder: str) -> LeaseHeldError:
+    return LeaseHeldError(
+        f"expected to lead on {where.store}; the agent with {holder} does: stop it, start this one with "
+        "--standby (and a --listen of its own) to take over when it ends, or give this one a home of its own"
+    )

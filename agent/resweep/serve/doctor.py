@@ -18,6 +18,7 @@ from resweep.ingest.intake import Intake
 from resweep.ingest.spool import Spool
 from resweep.serve.access import running
 from resweep.serve.client import Client
+from resweep.serve.listen import endpoint
 from resweep.serve.named import Seen
 from resweep.serve.places import Places, places, read_address, token_of
 from resweep.serve.settings_sources import Loaded
@@ -71,6 +72,10 @@ def _settings(loaded: Loaded) -> Iterator[Line]:
             value = getattr(getattr(loaded.settings, one.section), one.name)
             shown = "set" if one.secret else repr(value)
             yield Line("ok", "settings", f"{one.key} = {shown} (from {loaded.origins[one.key]})")
+    try:
+        endpoint(loaded.settings.agent.listen)
+    except ResweepError as error:
+        yield Line("fail", "settings", str(error))
 
 
 def _agent(settings: Settings, where: Places, url: str | None) -> Iterator[Line]:

@@ -30,7 +30,10 @@ def endpoint(given: str) -> Endpoint:
         host, port = given.strip(), "9464"
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"--listen: expected HOST:PORT, as 127.0.0.1:9464; got {given!r}")
+        raise UsageError(
+            "the address to listen on (--listen, RESWEEP_LISTEN or [agent] listen): expected HOST:PORT, as "
+            f"127.0.0.1:9464; got {given!r}"
+        )
     return Endpoint(host, int(port))
 
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
+from resweep.domain.errors import AddressInUseError, StoreError
 from resweep.serve import http, places
-from resweep.serve.agent import Agent
+from resweep.serve.agent import Agent, check_led
 from resweep.serve.listen import Endpoint, bind, bound, check_public, endpoint
 from resweep.serve.logs import set_up
 from resweep.settings import Settings
@@ -45,7 +46,7 @@ def run(settings: Settings, told: Callable[[Endpoint, places.Places], None]) -> 
     places.check_token(settings.agent.token)
     check_public(at, settings.agent.token)
     where = places.places(settings)
-    listener = bind(at)
+    listener = _bind(at, settings, where)
     address = places.Address(
         listening=f"http://{bound(listener)}", pid=os.getpid(), host=socket.gethostname()
     )
@@ -60,6 +61,17 @@ def run(settings: Settings, told: Callable[[Endpoint, places.Places], None]) -> 
     finally:
         listener.close()
     return 0
+
+
+def _bind(at: Endpoint, settings: Settings, where: places.Places) -> socket.socket:
+    """Bind; where the address is taken by the agent that leads on this very store, say that instead."""
+    try:
+        return bind(at)
+    except AddressInUseError:
+        if not settings.agent.standby:
+            with contextlib.suppress(StoreError):
+                check_led(where)
+        raise
 
 
 async def _serve(

@@ -96,6 +96,14 @@ def test_a_second_agent_without_standby_ends_with_5(agents: Agents) -> None:
     assert first.call("/healthz/live")[0] == 200
 
 
+def test_the_same_command_twice_ends_with_5(agents: Agents) -> None:
+    """The port is taken by the very agent that leads on this store: that is said, not "another program"."""
+    first = agents().started()
+    second = agents("--listen", first.url.removeprefix("http://"))
+    assert second.process.wait(20) == 5
+    assert f"pid {first.process.pid} on {socket.gethostname()}" in second.log.read_text()
+
+
 def test_a_port_in_use_ends_with_4(agents: Agents, tmp_path: Path) -> None:
     """With what to do; nothing of the store is touched."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -115,10 +123,11 @@ def test_a_public_address_needs_a_token(agents: Agents) -> None:
 
 
 def test_everything_but_health_needs_the_token(agents: Agents) -> None:
-    """Also /metrics; the token that the agent made is for its owner alone."""
+    """Also /metrics; pages send a stranger to the login. The agent's own token is for its owner alone."""
     agent = agents().started()
-    for path in ("/metrics", "/v1/status", "/v1/flags", "/v1/nothing", "/"):
+    for path in ("/metrics", "/v1/status", "/v1/flags", "/v1/nothing"):
         assert agent.call(path, token="wrong")[0] == 401
+    assert agent.call("/", token="wrong") == (303, b"")
     assert agent.call("/healthz", token="wrong")[0] == 200
     assert stat.S_IMODE((agent.home / "token").stat().st_mode) == 0o600
 
