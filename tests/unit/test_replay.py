@@ -90,7 +90,7 @@ def test_equal_recordings_give_equal_bytes(tmp_path: Path) -> None:
 
 def test_a_file_of_no_events_is_refused_with_its_first_bad_line(tmp_path: Path) -> None:
     """Something else was given by mistake."""
-    with pytest.raises(InputError, match=r"none of 2 could be used\. Line 1"):
+    with pytest.raises(InputError, match=r"none of 2 could be used\. .*stream\.jsonl, line 1"):
         run(tmp_path, ["<html>", "</html>"])
 
 

@@ -186,8 +186,9 @@ def feedback(
     event = identity(event_id)
     if event is None or len(event) > _ID_LONGEST or kind not in FEEDBACK_KINDS:
         _log.warning(
-            "feedback: expected an event id and one of %s; got %.60r: not counted",
+            "resweep.feedback: expected an event id and one of %s; got %.60r, %.60r: not counted",
             ", ".join(FEEDBACK_KINDS),
+            event_id,
             kind,
         )
         return False
@@ -263,11 +264,11 @@ def _make(wanted: Any, defaults: Options) -> Recorder:
     try:
         sink = choose(wanted, token=defaults.token)
     except UsageError as error:
-        _log.warning("%s: nothing is handed over", error)
-        sink = NowhereSink()
+        _log.warning("resweep.watch: %s; using the default spool instead", error)
+        sink = choose(None)
     if isinstance(sink, NowhereSink):
         _log.warning(
-            "no folder for the spool can be written; tried %s. Set RESWEEP_HOME to one that can, "
+            "resweep: no folder for the spool can be written; tried %s. Set RESWEEP_HOME to one that can, "
             "or RESWEEP_SINK to an agent's URL or to none",
             tried(),
         )

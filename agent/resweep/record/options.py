@@ -94,11 +94,12 @@ def reset() -> None:
 def options(environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> Options:
     """Return what holds now. A value that cannot be meant is left out with a warning."""
     values: dict[str, Any] = {}
-    for origin, found in (("resweep.toml", _file(folder)), ("the environment", _environment(environ))):
+    for where, found in (("resweep.toml: {}", _file(folder)), ("RESWEEP_{}", _environment(environ))):
         for name, value in found.items():
             usable = _usable(name, value)
             if usable is None:
-                _log.warning("%s: %s=%r is not usable; leaving it out", origin, name, value)
+                said = where.format(name.upper() if where[0] == "R" else name)
+                _log.warning("%s=%r is not usable (expected %s); leaving it out", said, value, _meant(name))
             else:
                 values[name] = usable
     values |= {name: value for name, value in _configured.items() if value is not None}
@@ -115,6 +116,15 @@ def _usable(name: str, value: object) -> object | None:
     if name == "capture":
         return found if found in CAPTURES else None
     return found if not isinstance(found, int | float) or found > 0 else None
+
+
+def _meant(name: str) -> str:
+    """Return what a setting takes, in words."""
+    if name == "capture":
+        return ", ".join(CAPTURES[:-1]) + f" or {CAPTURES[-1]}"
+    if name == "canaries":
+        return "yes or no"
+    return {int: "a whole number above 0", float: "a number above 0"}.get(_FROM_OUTSIDE[name], "text")
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from resweep.domain.errors import UsageError
 from resweep.domain.ports import Sink
 from resweep.paths import homes, spool_folder
 from resweep.record.spool import SPOOL_BYTES, SpoolSink
+
+_log = logging.getLogger("resweep")
 
 
 class NullSink:
@@ -91,4 +94,8 @@ def tried(environ: Mapping[str, str] = os.environ) -> str:
 
 def _spool_bytes(environ: Mapping[str, str]) -> int:
     text = environ.get("RESWEEP_SPOOL_BYTES", "")
-    return int(text) if text.isdigit() and int(text) > 0 else SPOOL_BYTES
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    if text:
+        _log.warning("RESWEEP_SPOOL_BYTES=%r is not usable (expected a whole number above 0)", text)
+    return SPOOL_BYTES

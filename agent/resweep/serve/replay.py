@@ -39,7 +39,7 @@ class ReplayResult:
     events: int = 0
     feedback: int = 0
     bad_lines: int = 0
-    bad: list[BadLine] = field(default_factory=list)
+    bad: list[tuple[Path, BadLine]] = field(default_factory=list)
     unknown_fields: Mapping[str, int] = field(default_factory=dict)
     configs: dict[str, list[str]] = field(default_factory=dict)
     verdicts: Sequence[Verdict] = ()
@@ -53,7 +53,7 @@ class ReplayResult:
             "events": self.events,
             "feedback": self.feedback,
             "bad_lines": self.bad_lines,
-            "bad": [{"line": b.line, "reason": b.reason} for b in self.bad],
+            "bad": [{"file": str(at), "line": b.line, "reason": b.reason} for at, b in self.bad],
             "unknown_fields": dict(self.unknown_fields),
             "pipelines": {
                 name: _pipeline(worst.get(name), ids) for name, ids in sorted(self.configs.items())
@@ -97,6 +97,7 @@ class Replayer:
         self, settings: DetectSettings, rules: InvalidationRules, tuned: Sequence[TunedK] = ()
     ) -> None:
         self.judge = Judge(settings, rules)
+        self.file = Path()  # that is read now
         self._passive = with_holidays(settings.holidays)
         self.judge.set_tuned(sorted(tuned, key=lambda t: (t.epoch, t.tuned_at)))
         self.result = ReplayResult()
@@ -124,7 +125,7 @@ class Replayer:
         else:
             self.result.bad_lines += 1
             if len(self.result.bad) < BAD_LINES_SHOWN:
-                self.result.bad.append(item)
+                self.result.bad.append((self.file, item))
 
     def finish(self) -> ReplayResult:
         """Close the recording: what was pending is told to the judge; return the result."""
@@ -215,16 +216,17 @@ def replay(
     """
     reader, replayer = LineReader(rules), Replayer(settings, rules, tuned)
     for path in paths:
+        replayer.file = path
         _replay_file(path, reader, _told_too(replayer.take, hear), progress)
     result = replayer.finish()
     if engines is not None:
         engines.update(replayer.engines)
     result.unknown_fields = reader.unknown_fields
     if result.events == 0 and result.bad_lines:
-        first = result.bad[0]
+        file, first = result.bad[0]
         raise InputError(
             f"expected resweep.event/1 lines; none of {result.bad_lines} could be used. "
-            f"Line {first.line}: {first.reason}"
+            f"{file}, line {first.line}: {first.reason}"
         )
     return result
 

@@ -78,7 +78,7 @@ def _say_replay(result: ReplayResult) -> None:
         f"{told['events']} events, {told['feedback']} pieces of feedback, {told['bad_lines']} bad lines"
     )
     for bad in told["bad"]:
-        frame.say(f"  line {bad['line']}: {bad['reason']}")
+        frame.say(f"  {bad['file']}, line {bad['line']}: {bad['reason']}")
     for name, pipeline in told["pipelines"].items():
         why = f": {pipeline['why']}" if pipeline.get("why") else ""
         frame.say(f"{name}: {pipeline['verdict']}{why}")
