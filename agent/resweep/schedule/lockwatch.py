@@ -27,17 +27,21 @@ ABOUT = "lock"  # the last part of the keys of these flags
 
 
 class LockWatch:
-    """Compares the lock file that `find` finds with the store. `trouble` is why it could not be read."""
+    """Compares the lock file that `find` finds with the store.
+
+    `path` is the file followed, None where there is none; `trouble` is why it could not be read.
+    """
 
     def __init__(self, store: SqlStore, desk: Desk, find: Callable[[], Path | None]) -> None:
         self._store = store
         self._desk = desk
         self._find = find
+        self.path: Path | None = None
         self.trouble: str | None = None
 
     def run(self, run: Due | None = None) -> None:
         """Look once. A file that cannot be read is told of, and changes nothing."""
-        path = self._find()
+        self.path = path = self._find()
         try:
             lock = read_lock(path) if path else LockFile()
         except ResweepError as error:
@@ -56,6 +60,10 @@ class LockWatch:
     def _flag(self, told: list[Disagreement], path: Path | None) -> Flag:
         pipeline, basis = told[0].pipeline, told[0].basis
         configs = [c.config for c in self._store.configs(pipeline) if c.basis == basis]
+        newer = any(one.name == "tuned_at" and str(one.in_store) > str(one.in_lock) for one in told)
+        told = sorted(
+            told, key=lambda one: one.name not in ("context_k", "candidate_k")
+        )  # what matters first
         return Flag(
             key=f"{pipeline}:contradiction:{basis}:{ABOUT}",
             pipeline=pipeline,
@@ -69,7 +77,7 @@ class LockWatch:
             "`resweep lock push` (the file is right) or `resweep lock pull` (the store is right)",
             opened_ts=0.0,
             evidence={"lock": str(path), "differences": [str(one) for one in told]},
-            next_command="resweep lock push",
+            next_command="resweep lock pull" if newer else "resweep lock push",
         )
 
     def _adopt(self, lock: LockFile) -> None:

@@ -180,8 +180,10 @@ def _depth(
 
 def _candidates(wish: Acceptance, record: ConfigRecord) -> int | None:
     if wish.candidate_k is not None:
-        if not 1 <= wish.candidate_k <= K_MAX:
-            raise UsageError(f"candidate_k: expected 1 to {K_MAX}; got {wish.candidate_k}")
+        least = wish.context_k or 1
+        if not least <= wish.candidate_k <= K_MAX:
+            told = f"candidate_k: expected {least} to {K_MAX}; got {wish.candidate_k}"
+            raise UsageError(told + (": what reaches the prompt is chosen from the candidates" * (least > 1)))
         return wish.candidate_k
     declared, candidate_k = depths(record.document)
     if wish.swept and candidate_k and wish.context_k and candidate_k in (declared, *range(wish.context_k)):

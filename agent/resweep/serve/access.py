@@ -37,6 +37,9 @@ class Access(Protocol):
     def maintain(self, work: dict[str, object]) -> Any:
         """Announce work, or its end."""
 
+    def maintenances(self) -> Any:
+        """Return announced work."""
+
     def tuned(self) -> Any:
         """Return the tuned depths in force."""
 
@@ -90,6 +93,10 @@ class Remote:
     def maintain(self, work: dict[str, object]) -> Any:
         """Announce work, or its end."""
         return self._client.post("/v1/maintenance", work)
+
+    def maintenances(self) -> Any:
+        """Return announced work."""
+        return self._client.get("/v1/maintenance")
 
     def tuned(self) -> Any:
         """Return the tuned depths in force."""
@@ -169,6 +176,12 @@ class Local:
         from resweep.serve import calls
 
         return calls.maintain(self.bench, work, self.clock.now())
+
+    def maintenances(self) -> Any:
+        """Return announced work."""
+        from resweep.serve import calls
+
+        return calls.maintenances(self.bench, self.clock.now())
 
     def tuned(self) -> Any:
         """Return the tuned depths in force."""

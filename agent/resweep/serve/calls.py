@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
@@ -22,6 +23,7 @@ from resweep.serve.accepting import Words
 from resweep.serve.agent import Desks
 from resweep.serve.body import RequestError
 from resweep.store.intake import check_feedback
+from resweep.store.names import label
 from resweep.store.sql import SqlStore
 
 Answer = dict[str, object]
@@ -250,7 +252,16 @@ def maintain(bench: Bench, raw: object, now: float) -> Answer:
         raise UsageError(f"no work on {work.pipeline!r} is announced: nothing to end")
     bench.store.record_audit(work.by, f"maintenance.{work.action}", work.pipeline, {"because": work.because})
     bench.desk.sit()
-    return maintenances(bench, now)
+    return maintenances(bench, now) | {"notes": list(_unseen(bench, work.pipeline))}
+
+
+def _unseen(bench: Bench, pipeline: str) -> Iterator[str]:
+    """Yield a note on a pipeline nobody has seen: new, or a slip, which would page in spite of the work."""
+    names = bench.store.pipelines()
+    if label(pipeline) not in names:
+        near = get_close_matches(pipeline, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names) or 'none'}"
+        yield f"no pipeline {pipeline!r} was seen so far; {hint}"
 
 
 def _positive(seconds: float) -> float:

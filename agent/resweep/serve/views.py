@@ -41,7 +41,10 @@ def status(agent: Agent, desks: Desks) -> dict[str, object]:
             "since": agent.started,
             "store": desks.store.where,
             "spool": spool_object(desks),
-            "lock_file": {"trouble": desks.watch.trouble},
+            "lock_file": {
+                "path": str(desks.watch.path) if desks.watch.path else None,
+                "trouble": desks.watch.trouble,
+            },
             "jobs": jobs_object(desks),
         },
         "pipelines": [

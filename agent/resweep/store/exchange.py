@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from resweep.domain.verdict import TunedK
 from resweep.store.lockentry import Key, key, values_of
 from resweep.store.lockfile import LockFile
@@ -27,9 +29,15 @@ class Disagreement:
 
     def __str__(self) -> str:
         return (
-            f"{self.pipeline}, basis {self.basis}, epoch {self.epoch}: {self.name} is {self.in_lock!r} "
-            f"in the lock file and {self.in_store!r} in the store"
+            f"{self.pipeline}, basis {self.basis}, epoch {self.epoch}: {self.name} is {_said(self.in_lock)} "
+            f"in the lock file and {_said(self.in_store)} in the store"
         )
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return "not stated"
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

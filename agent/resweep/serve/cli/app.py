@@ -41,6 +41,8 @@ def _main(
 def run() -> int:
     """Run the command line and return its exit code."""
     try:
+        if "--json" in sys.argv:
+            return _for_a_program()
         app()
     except SystemExit as ended:
         return _code(ended.code)
@@ -50,6 +52,17 @@ def run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return frame.PIPE_CLOSED
     return 0
+
+
+def _for_a_program() -> int:
+    """Run the command line; a wrong one is told of in JSON, where typer would draw a box."""
+    try:
+        return _code(app(standalone_mode=False))
+    except Exception as error:
+        told = getattr(error, "format_message", None)  # typer's own errors, wherever it takes them from
+        if told is None:
+            raise
+        return frame.fail(told(), frame.COMMAND_LINE, as_json=True)
 
 
 def _code(code: object) -> int:

@@ -25,6 +25,7 @@ P = ParamSpec("P")
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 INTERNAL = 2
+COMMAND_LINE = 2
 ERROR_SCHEMA = "resweep.error/1"
 
 # Codes that any command may end with; the others are named by the command.
@@ -94,11 +95,16 @@ def _internal(error: Exception, *, as_json: bool) -> NoReturn:
     _fail(what, INTERNAL, as_json=as_json)
 
 
-def _fail(message: str, code: int, *, as_json: bool) -> NoReturn:
+def fail(message: str, code: int, *, as_json: bool) -> int:
+    """Tell of an error on stderr, and to a program on stdout; return the exit code."""
     print(f"resweep: {message}", file=sys.stderr)  # noqa: T201
     if as_json:
         print_json({"schema": ERROR_SCHEMA, "error": message, "exit_code": code})
-    raise typer.Exit(code)
+    return code
+
+
+def _fail(message: str, code: int, *, as_json: bool) -> NoReturn:
+    raise typer.Exit(fail(message, code, as_json=as_json))
 
 
 def print_json(value: object) -> None:

@@ -43,6 +43,9 @@ def register(app: typer.Typer) -> None:
     frame.command(
         work, "start", example="resweep maintenance start support-bot --for 2h", exits=frame.ACCESS_EXITS
     )(maintenance_start)
+    frame.command(work, "list", example="resweep maintenance list --json", exits=frame.ACCESS_EXITS)(
+        maintenance_list
+    )
     frame.command(work, "end", example="resweep maintenance end support-bot", exits=frame.ACCESS_EXITS)(
         maintenance_end
     )
@@ -72,9 +75,7 @@ def status(url: Url = None, settings: frame.SettingsFile = None, as_json: frame.
             "No pipeline was seen yet: wrap a retriever with resweep.watch(retriever), and ask it something."
         )
         return
-    frame.table(
-        "", ["pipeline", "verdict", "k", "tuned k", "last hour", "empty", "errors", "flags"], _rows(told)
-    )
+    frame.table("", COLUMNS, _rows(told))
     for one in told["pipelines"]:
         frame.say()
         frame.say(f"{one['name']}: {one['why']}")
@@ -90,6 +91,8 @@ def _say_agent(agent: dict[str, Any] | None) -> None:
     waiting = agent["spool"]["files"]
     if waiting or agent["spool"]["bad"]:
         frame.say(f"spool: {waiting} batches wait, {agent['spool']['bad']} could not be read")
+    if agent["lock_file"]["path"]:
+        frame.say(f"lock file followed: {agent['lock_file']['path']}")
     for trouble in agent["troubles"]:
         frame.say(f"trouble: {trouble}")
 
@@ -165,7 +168,10 @@ def flags_resolve(
     settings: frame.SettingsFile = None,
     as_json: frame.Json = False,
 ) -> None:
-    """Say that a flag's cause is gone; it clears as soon as the traffic shows that."""
+    """Clear a flag on your word; it opens again only after its cause was gone in between.
+
+    What is still found stays silent: use `ack` where somebody should go on being told.
+    """
     _say_of(key, "resolve", because, url, settings, as_json)
 
 
@@ -207,6 +213,39 @@ def maintenance_start(
     _maintain(work, url, settings, as_json)
 
 
+def maintenance_list(
+    url: Url = None, settings: frame.SettingsFile = None, as_json: frame.Json = False
+) -> None:
+    """Show what work is announced, and what was."""
+    from resweep.serve.access import access
+
+    with access(frame.settings_of(settings).settings, url) as agent:
+        told = agent.maintenances()
+    if as_json:
+        frame.print_json(told)
+        return
+    rows = [
+        [
+            one["pipeline"],
+            _at(one["started"]),
+            _at(one["ended"] or one["until"]),
+            one["who"] or "-",
+            one["because"] or "-",
+        ]
+        for one in told["all"]
+    ]
+    frame.table("", ["pipeline", "from", "until", "by", "because"], rows)
+    frame.say(_under(told["now"]))
+
+
+def _at(ts: float | None) -> str:
+    return "-" if ts is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(ts))
+
+
+def _under(names: list[str]) -> str:
+    return f"under announced work now: {', '.join(names)}" if names else "no work is announced now"
+
+
 def maintenance_end(
     pipeline: Pipeline, url: Url = None, settings: frame.SettingsFile = None, as_json: frame.Json = False
 ) -> None:
@@ -222,8 +261,9 @@ def _maintain(work: Mapping[str, object], url: str | None, settings: str | None,
     if as_json:
         frame.print_json(told)
         return
-    under = told["now"]
-    frame.say(f"under announced work now: {', '.join(under)}" if under else "no work is announced now")
+    frame.say(_under(told["now"]))
+    for note in told["notes"]:
+        frame.say(f"note: {note}")
 
 
 def _seconds(span: str | None) -> float | None:

@@ -156,7 +156,10 @@ def accept(
     for key in told["cleared"]:
         frame.say(f"  cleared {key}")
     frame.say(
-        f"  written to {written}" if written else "  no resweep.lock here; `resweep lock pull` makes one"
+        f"  written to {written}"
+        if written
+        else "  no resweep.lock from here upward: where the agent follows one (`resweep status` names it), "
+        "run `resweep lock pull --lock FILE`; without --lock it makes one here"
     )
 
 
