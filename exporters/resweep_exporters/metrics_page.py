@@ -41,8 +41,8 @@ def _head() -> Iterator[str]:
     yield "This page is made from the catalog in `resweep_exporters.catalog` by `make generate`."
     yield ""
     yield (
-        f"A config with series of its own has at most {series_per_config()} of them. The {OWN_CONFIGS} "
-        'busiest configs have their own, the rest share `config="other"`: a whole page of one pipeline has '
+        f"A config with series of its own has at most {series_per_config()} of them. The first {OWN_CONFIGS} "
+        'with traffic have their own, the rest share `config="other"`: a whole page of one pipeline has '
         f"at most {series_in_all()} series, and never more than {SERIES_IN_ALL:,} at the default."
     )
     yield ""
