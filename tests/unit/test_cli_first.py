@@ -143,10 +143,14 @@ def test_status_and_maintenance_work_on_the_store_while_no_agent_runs(run: Run) 
     """The same objects as the agent's."""
     assert json.loads(run("status", "--json").stdout)["pipelines"] == []
     assert json.loads(run("maintenance", "start", "bot", "--for", "2h", "--json").stdout)["now"] == ["bot"]
+    assert "no pipeline 'bot' was seen so far" in run("maintenance", "start", "bot").stdout
+    listed = run("maintenance", "list").stdout.splitlines()
+    assert (listed[-1], len(listed)) == ("under announced work now: bot", 3 + 1)
     assert run("maintenance", "end", "bot").exit_code == 0
     assert run("maintenance", "end", "bot").exit_code == 2
     assert run("maintenance", "start", "bot", "--for", "soon").exit_code == 2
     assert run("flags", "list").stdout == "No flag is open.\n"
+    assert "No pipeline 'bto' was seen" in run("flags", "list", "--pipeline", "bto").stdout
     assert run("flags", "ack", "none").exit_code == 2
 
 

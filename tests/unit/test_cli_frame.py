@@ -72,6 +72,20 @@ def test_with_json_an_error_is_a_document_too() -> None:
     assert (code, err) == (2, "resweep: no such thing\n")
 
 
+@pytest.mark.parametrize("words", [["check", "--json"], ["flags", "lits", "--json"]])
+def test_with_json_a_wrong_command_line_is_a_document_too(words: list[str], tmp_path: Path) -> None:
+    """No box for a person to look at."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resweep", *words],
+        env={"PYTHONPATH": SOURCES, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (2, 2)
+    assert done.stderr == f"resweep: {json.loads(done.stdout)['error']}\n"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [(["stauts"], "status"), (["flags", "lits"], "list"), (["check", "x", "--jsn"], "--json")],

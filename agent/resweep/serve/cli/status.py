@@ -127,6 +127,7 @@ def flags_list(
 
     with access(frame.settings_of(settings).settings, url) as agent:
         told = agent.flags(pipeline, every)
+        known = [one["name"] for one in agent.status()["pipelines"]] if pipeline else []
     if as_json:
         frame.print_json(told)
         return
@@ -134,6 +135,8 @@ def flags_list(
         _say_flag(flag)
     if not told["flags"]:
         frame.say("No flag is open.")
+    if pipeline and pipeline not in known:
+        frame.say(f"No pipeline {pipeline!r} was seen; known are: {', '.join(known) or 'none'}")
 
 
 def _say_flag(flag: dict[str, Any]) -> None:
