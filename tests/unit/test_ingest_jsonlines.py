@@ -194,3 +194,10 @@ def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
     """What was expected, what came, what to do."""
     with pytest.raises(InputError, match="check the path"):
         list(lines_of(tmp_path / "nothing.jsonl"))
+
+
+def test_the_users_pseudonym_is_read_either_way() -> None:
+    """By it a user's events are found again and deleted; an empty one is none."""
+    assert event(user_key="u-17").event.user_key == "u-17"
+    assert event(user_key="u-17", more=1).event.user_key == "u-17"
+    assert event(user_key="").event.user_key is None

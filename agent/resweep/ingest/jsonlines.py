@@ -85,6 +85,7 @@ class _RawEvent(msgspec.Struct, forbid_unknown_fields=True):
     stop: str | None = None
     trace_id: str | None = None
     config_hash: str | None = None
+    user_key: str | None = None
 
 
 _fast = msgspec.json.Decoder(_RawEvent)
@@ -157,6 +158,7 @@ class LineReader:
             raw.hits is None,
             raw.stop,
             raw.trace_id,
+            user_key=raw.user_key or None,
         )
 
     def _slow(self, line: bytes) -> Item:
@@ -220,6 +222,7 @@ class LineReader:
             returned_none=raw.get("hits") is None,
             stop=_text(raw.get("stop")),
             trace_id=_text(raw.get("trace_id")),
+            user_key=_text(raw.get("user_key")) or None,
         )
         return EventLine(event, sizes)
 
