@@ -24,6 +24,7 @@ from resweep.serve.places import (
     token_of,
     write_address,
 )
+from resweep.serve.roles import RANK, Role
 from resweep.settings import AgentSettings, Settings
 
 
@@ -34,7 +35,7 @@ async def inner(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def knock(
-    guard: Guard, path: str = "/v1/status", token: str | None = None
+    guard: Guard, path: str = "/v1/status", token: str | None = None, method: str = "GET"
 ) -> tuple[int, dict[str, str]]:
     """Return status and headers of a request."""
     sent: list[Any] = []
@@ -46,7 +47,7 @@ async def knock(
         return {"type": "http.request", "body": b""}
 
     headers = [] if token is None else [(b"authorization", token.encode("latin-1"))]
-    scope = {"type": "http", "path": path, "headers": headers, "client": ("127.0.0.1", 1)}
+    scope = {"type": "http", "method": method, "path": path, "headers": headers, "client": ("127.0.0.1", 1)}
     await guard(scope, receive, send)
     return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
@@ -74,6 +75,48 @@ def guard(per_second: float = 100.0) -> Guard:
 async def test_only_the_token_opens(given: str | None, status: int) -> None:
     """As a bearer token, and nothing else."""
     assert (await knock(guard(), token=given))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "least"),
+    [
+        ("GET", "/metrics", "viewer"),
+        ("GET", "/v1/status", "viewer"),
+        ("HEAD", "/v1/flags", "viewer"),
+        ("GET", "/v1/cases/progress", "viewer"),
+        ("GET", "/v1/cases", "reviewer"),
+        ("GET", "/v1/cases/", "reviewer"),
+        ("GET", "/v1/cases/ab12", "reviewer"),
+        ("GET", "/v1/cases/export", "reviewer"),
+        ("POST", "/v1/cases/next", "reviewer"),
+        ("POST", "/v1/cases/ab12/judge", "reviewer"),
+        ("POST", "/v1/cases/ab12/settle", "admin"),
+        ("POST", "/v1/cases/ab12/delete", "admin"),
+        ("POST", "/v1/cases/import", "admin"),
+        ("POST", "/v1/flags/bot:stale/ack", "reviewer"),
+        ("POST", "/v1/flags/bot:stale/resolve", "admin"),
+        ("POST", "/v1/forget", "admin"),
+        ("GET", "/v1/audit", "admin"),
+        ("POST", "/v1/events", "admin"),
+        ("GET", "/v1/work", "admin"),
+        ("GET", "/v1/reports/r1", "reviewer"),
+        ("DELETE", "/v1/status", "admin"),
+    ],
+)
+async def test_each_role_may_what_it_may(method: str, path: str, least: Role) -> None:
+    """The tokens of viewers and reviewers open their part of the API; what is not named needs an admin."""
+    tokens: dict[Role, str] = {"viewer": "see", "reviewer": "judge"}
+    at = Guard(inner, token="right", limit=RateLimit(100), others=tokens)
+    for role, token in {**tokens, "admin": "right"}.items():
+        status = 200 if RANK[role] >= RANK[least] else 403
+        assert (await knock(at, path, f"Bearer {token}", method))[0] == status
+    assert (await knock(at, path, "Bearer nope", method))[0] == 401
+
+
+async def test_an_empty_token_opens_nothing_where_a_role_has_none() -> None:
+    """A role without a token is no role."""
+    at = Guard(inner, token="right", limit=RateLimit(100), others={"viewer": ""})
+    assert (await knock(at, token="Bearer "))[0] == 401
 
 
 async def test_health_is_open_and_nothing_that_looks_like_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resweep.serve.body import RequestError
+from resweep.serve.roles import RANK, Role, may, needed
 
 OPEN_PATHS = ("/healthz", "/healthz/live", "/healthz/ready")
 ADDRESSES_MAX = 4096  # buckets kept; the one unused for longest goes first
@@ -46,16 +47,23 @@ class RateLimit:
 
 
 class Guard:
-    """Lets requests through that keep to the rate and carry the token; answers the others itself.
+    """Lets requests through that keep to the rate and carry a token whose role may; answers the others itself.
 
-    Paths that `lets_in` tells of let people in themselves, and are held to the rate alone.
+    `token` makes an admin, `others` are the tokens of the lesser roles. Paths that `lets_in` tells of let people in themselves, and are held to the rate alone.
     """
 
     def __init__(
-        self, app: ASGIApp, *, token: str, limit: RateLimit, lets_in: Callable[[str], bool] | None = None
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        limit: RateLimit,
+        lets_in: Callable[[str], bool] | None = None,
+        others: Mapping[Role, str] | None = None,
     ) -> None:
         self.app = app
-        self._token = token.encode()
+        tokens: dict[Role, str] = {**(others or {}), "admin": token}
+        self._tokens = {role: right.encode() for role, right in tokens.items() if right}
         self._limit = limit
         self._lets_in = lets_in or (lambda path: False)
 
@@ -81,8 +89,15 @@ class Guard:
                 do="wait a second and try again",
             )
         path = scope["path"]
-        if path.rstrip("/") in OPEN_PATHS or self._lets_in(path) or self._knows(Headers(scope=scope)):
+        if path.rstrip("/") in OPEN_PATHS or self._lets_in(path):
             return None
+        role, wanted = self._role(Headers(scope=scope)), needed(scope.get("method", "GET"), path)
+        if role is not None and may(role, wanted):
+            return None
+        if role is not None:
+            return RequestError(
+                HTTPStatus.FORBIDDEN, f"this needs the role {wanted}", expected=f"the token of a {wanted}"
+            )
         return RequestError(
             HTTPStatus.UNAUTHORIZED,
             "a token is needed here",
@@ -90,10 +105,12 @@ class Guard:
             do="use RESWEEP_TOKEN as it was given to the agent, or the `token` file of its home folder",
         )
 
-    def _knows(self, headers: Headers) -> bool:
+    def _role(self, headers: Headers) -> Role | None:
+        """Return the role of the token that is carried; every token is compared, whichever fits."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self._token)
-        return right and scheme.lower() == "bearer"
+        token = given.strip().encode("latin-1", "replace") if scheme.lower() == "bearer" else b""
+        fits = [role for role, right in self._tokens.items() if hmac.compare_digest(token, right)]
+        return max(fits, key=RANK.__getitem__, default=None)
 
 
 def _secured(send: Send) -> Send:

@@ -26,6 +26,7 @@ from resweep.serve.body import RequestError, read_body
 from resweep.serve.casesapi import ROUTES as CASE_ROUTES
 from resweep.serve.casesapi import CaseHandlers
 from resweep.serve.guard import Guard, RateLimit, refusal_object
+from resweep.serve.pages.door import tokens_of
 from resweep.serve.pages.routes import Pages, is_page
 from resweep.serve.reportsapi import ROUTES as REPORT_ROUTES
 from resweep.serve.reportsapi import ReportHandlers
@@ -72,7 +73,8 @@ def app(agent: Agent, token: str) -> Guard:
         handlers[kind] = _error
     limit = RateLimit(agent.settings.limits.requests_per_second)
     site = Starlette(routes=routes, exception_handlers=handlers)
-    return Guard(site, token=token, limit=limit, lets_in=is_page)
+    others = tokens_of(agent.settings.web, token)
+    return Guard(site, token=token, limit=limit, lets_in=is_page, others=others)
 
 
 def answer(value: object, status: int = HTTPStatus.OK) -> Response:

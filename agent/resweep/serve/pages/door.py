@@ -13,7 +13,8 @@ from starlette.requests import Request
 from resweep.domain.errors import UsageError
 from resweep.serve.body import RequestError, read_body
 from resweep.serve.guard import RateLimit
-from resweep.serve.pages.session import COOKIE, NAME_MAX, RANK, Role, Sessions, Visitor
+from resweep.serve.pages.session import COOKIE, NAME_MAX, Sessions, Visitor
+from resweep.serve.roles import RANK, Role
 from resweep.settings import WebSection
 
 FORM = "application/x-www-form-urlencoded"
@@ -22,17 +23,23 @@ FORM_FIELDS = 200
 TRIES_PER_SECOND = 0.5  # wrong tokens from one address, on average
 
 
+def tokens_of(web: WebSection, token: str) -> dict[Role, str]:
+    """Return the token of each role that has one; `token` is the agent's own, which makes an admin."""
+    given: dict[Role, str | None] = {
+        "admin": token,
+        "reviewer": web.reviewer_token,
+        "viewer": web.viewer_token,
+    }
+    return {role: right for role, right in given.items() if right}
+
+
 class Door:
     """Knows who is there. `token` is the agent's own, which makes an admin."""
 
     def __init__(self, web: WebSection, token: str, sessions: Sessions) -> None:
         self.web = web
         self.sessions = sessions
-        self._tokens: dict[Role, str] = {"admin": token}
-        if web.reviewer_token:
-            self._tokens["reviewer"] = web.reviewer_token
-        if web.viewer_token:
-            self._tokens["viewer"] = web.viewer_token
+        self._tokens = tokens_of(web, token)
         self._believed = tuple(_networks(web.proxy_addresses))
         self._tries = RateLimit(TRIES_PER_SECOND)
 

@@ -20,7 +20,8 @@ from resweep.serve.agent import Agent, Desks, NotLeadingError
 from resweep.serve.body import RequestError
 from resweep.serve.pages import board, render
 from resweep.serve.pages.door import Door, check_csrf, check_same_site, read_form
-from resweep.serve.pages.session import COOKIE, Role, Sessions, Visitor, key_of
+from resweep.serve.pages.session import COOKIE, Sessions, Visitor, key_of
+from resweep.serve.roles import Role
 
 log = logging.getLogger("resweep.serve")
 Handler = Callable[[Request, Visitor], Awaitable[Response]]

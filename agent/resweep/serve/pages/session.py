@@ -8,15 +8,13 @@ import hmac
 import os
 import secrets
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from resweep import paths
+from resweep.serve.roles import Role, may
 
-Role = Literal["viewer", "reviewer", "admin"]
-RANK: dict[Role, int] = {"viewer": 0, "reviewer": 1, "admin": 2}
 COOKIE = "resweep_session"
 KEY_FILE = "session_key"
 NAME_MAX = 60  # characters
@@ -32,7 +30,7 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
 
     def may(self, role: Role) -> bool:
         """Whether this person may do what a role may."""
-        return RANK[self.role] >= RANK[role]
+        return may(self.role, role)
 
 
 class _Claims(msgspec.Struct, kw_only=True):
