@@ -25,7 +25,7 @@ from resweep_exporters.webhook_body import BODY_MAX, Format, Kind, delivery_id, 
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAG = Flag(
-    key="support-bot/config_changed/51aa0c9e77d2",
+    key="support-bot:config_changed:51aa0c9e77d2",
     pipeline="support-bot",
     config="9f2c0a417be1",
     basis="51aa0c9e77d2",
