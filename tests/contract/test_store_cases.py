@@ -12,6 +12,7 @@ from resweep.domain.clock import VirtualClock
 from resweep.domain.errors import InputError, UsageError
 from resweep.domain.event import Feedback, Hit, RetrievalEvent
 from resweep.domain.sampling import HOUR, Plan
+from resweep.store.canaries import CanaryQuery
 from resweep.store.caseset import Place
 from resweep.store.sql import SqlStore
 
@@ -360,3 +361,53 @@ def test_imports_leave_a_persons_word_alone(store: SqlStore) -> None:
     line = CaseLine(case_id="x", query="one", pipeline="bot", judgments=[Judgment(passage_id="a", grade=1)])
     assert store.import_cases([line], "imp")[0].outcome == "kept"
     assert [j.grade for j in next(iter(store.case_lines())).judgments] == [0.0]
+
+
+def test_deletion_by_age_takes_judged_cases_too_unless_they_are_kept(
+    store: SqlStore, post: Callable[..., bool]
+) -> None:
+    """On request everything of before a time goes; the other case is a reviewer's to keep."""
+    post(store, events=events_of("e1", "e2"))
+    store.sync_hour(plan(), [candidate("secret e1", draw("e1")), candidate("secret e2", draw("e2"))])
+    ids = {row.query: row.case_id for row in store.case_page()}
+    store.finish(ids["secret e1"], "ann", "labelled")
+    store.keep_case(ids["secret e2"], "ann")
+    assert store.delete_older(SINCE + 60) == 0
+    assert store.delete_older(SINCE + 61) == 2
+    assert [row.query for row in store.case_page()] == ["secret e2"]
+    assert b"secret e1" not in _dump(store)
+
+
+def test_what_a_user_said_goes_with_the_user(store: SqlStore, post: Callable[..., bool]) -> None:
+    """Also of the events of others."""
+    post(store, events=events_of("e1", user="v"))
+    store.add_feedback([Feedback("f1", "e1", "negative", "u", NOW)])
+    store.delete_user("u")
+    assert store.event("e1") is not None
+    assert b"'u'" not in _dump(store)
+
+
+def test_a_frozen_canary_goes_when_its_event_grows_old(
+    store: SqlStore, clock: VirtualClock, post: Callable[..., bool]
+) -> None:
+    """It holds the words of somebody's question; one from a file stays."""
+    post(store, events=events_of("e1"))
+    store.set_canaries("bot", "event", [CanaryQuery(id="q1", query="secret e1", event_id="e1")])
+    store.set_canaries("bot", "file", [CanaryQuery(id="q2", query="open hours")])
+    clock.ts = NOW + 40 * 86_400
+    store.housekeep()
+    assert [one.id for one in store.canaries("bot")] == ["q2"]
+
+
+def test_an_empty_answer_takes_the_old_one_away_and_silence_keeps_it(store: SqlStore) -> None:
+    """Nothing can be unsaid otherwise."""
+    (one,) = put(store, "one")
+    store.finish(one, "ann", "labelled", reference_answer="blue", notes="n", required=[["a"]])
+    store.finish(one, "ann", "labelled")
+    assert (store.case(one).reference_answer, store.case(one).required) == ("blue", (("a",),))
+    store.finish(one, "ann", "labelled", reference_answer="", required=[])
+    assert (store.case(one).reference_answer, store.case(one).notes, store.case(one).required) == (
+        None,
+        "n",
+        (),
+    )

@@ -158,6 +158,29 @@ class Graded(msgspec.Struct, frozen=True, kw_only=True):
     anchor: Anchor = "here"
 
 
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model says of one passage: it is shown, and never counts. `judge` names the model."""
+
+    passage_id: str
+    grade: float
+    judge: str
+    ts: float
+    reason: str = ""
+    text_hash: str | None = None
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How often people grade a passage as the suggestion did: `n` judged, `agree` of them alike.
+
+    `blind` are those that a person judged before the suggestion was there to be seen.
+    """
+
+    n: int = 0
+    agree: int = 0
+    blind: int = 0
+    blind_agree: int = 0
+
+
 class Review(msgspec.Struct, frozen=True, kw_only=True):
     """A reviewer's word on a whole case. `place` 0 is the first opinion, 1 the second, and so on."""
 
@@ -216,7 +239,8 @@ class CaseView(msgspec.Struct, frozen=True, kw_only=True):
     """A case with all there is to judge and to know.
 
     `hits` are in rank order; `asked` is how many of them reached the prompt. `judgments` and `reviews` of
-    others are left out until the viewer is done. `draws` tells why it was sampled.
+    others are left out until the viewer is done; `suggestions` are those for texts of the list. `draws` tells
+    why it was sampled.
     """
 
     case: CaseRow
@@ -224,6 +248,7 @@ class CaseView(msgspec.Struct, frozen=True, kw_only=True):
     asked: int | None = None
     listed_at: float | None = None
     judgments: tuple[Graded, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
     reviews: tuple[Review, ...] = ()
     draws: tuple[Draw, ...] = ()
     history: tuple[Step, ...] = ()

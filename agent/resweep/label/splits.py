@@ -48,6 +48,16 @@ def place(
     return placed
 
 
+def declared(question: Question, at: Placed, held: Mapping[str, Placed], nearby: Nearby) -> Placed:
+    """Return where a question belongs that comes with a place: there, unless a near-equal one is opposite.
+
+    Then it is quarantined, as a question that would join both sides is. `nearby` takes it in.
+    """
+    sides = {held[key].side for key in nearby.like(question.query, question.scope) if key in held}
+    nearby.add(*question)
+    return Placed(at.cluster, "quarantined") if len({*sides, at.side} - {"quarantined"}) > 1 else at
+
+
 def _joined(old: Sequence[Placed], fresh: Sequence[str], holdout: float) -> Placed:
     sides = {one.side for one in old if one.side != "quarantined"}
     cluster = min((one.cluster for one in old), default=fresh[0])

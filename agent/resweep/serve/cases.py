@@ -166,7 +166,7 @@ class Done(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     outcome: Outcome = "labelled"
     reference_answer: str | None = None
     notes: str | None = None
-    required: list[list[str]] = []
+    required: list[list[str]] | None = None
 
 
 class By(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -367,26 +367,29 @@ def taken(at: Labelling, cases: Sequence[CaseLine], by: str) -> Answer:
 
 
 class Forget(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose retrievals, or which, are to be forgotten."""
+    """Whose retrievals, or which, are to be forgotten; `before` is a unix time."""
 
     events: list[str] = []
     user_key: str | None = None
+    before: float | None = None
     by: str = ""
 
 
 def forget(at: Labelling, raw: object) -> Answer:
-    """Delete events by id or by user key, and all made of them that no reviewer keeps; it is written down.
+    """Delete events by id, by user key or by age, and all made of them that no reviewer keeps.
 
     The audit trail says that it was done, and how many went, not whose they were.
     """
     asked = _as(raw, Forget)
-    if not asked.events and not asked.user_key:
-        raise UsageError("expected `events` (ids) or `user_key`; got neither")
+    if not asked.events and not asked.user_key and asked.before is None:
+        raise UsageError("expected `events` (ids), `user_key` or `before` (unix s); got none of them")
     removed = at.store.delete_events(asked.events) if asked.events else 0
     if asked.user_key:
         removed += at.store.delete_user(asked.user_key)
-    what = "events" if asked.events else "user_key"
-    at.store.record_audit(asked.by, "forget", what, {"events": removed})
+    if asked.before is not None:
+        removed += at.store.delete_older(asked.before)
+    what = [name for name in ("events", "user_key", "before") if getattr(asked, name)]
+    at.store.record_audit(asked.by, "forget", ", ".join(what), {"events": removed})
     return {"schema": FORGET_SCHEMA, "events": removed}
 
 

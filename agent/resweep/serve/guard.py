@@ -47,9 +47,10 @@ class RateLimit:
 
 
 class Guard:
-    """Lets requests through that keep to the rate and carry a token whose role may; answers the others itself.
+    """Lets requests through that keep to the rate and whose token's role may; answers the others itself.
 
-    `token` makes an admin, `others` are the tokens of the lesser roles. Paths that `lets_in` tells of let people in themselves, and are held to the rate alone.
+    `token` makes an admin, `others` are the tokens of the lesser roles. Paths that `lets_in` tells of let
+    people in themselves, and are held to the rate alone.
     """
 
     def __init__(

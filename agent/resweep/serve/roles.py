@@ -1,4 +1,4 @@
-"""What each role may do over the API. What is not named here is for admins, and for recorders with their token.
+"""What each role may do over the API. What is not named here is for admins, and for recorders.
 
 A question of a user is for reviewers: viewers see numbers, verdicts, configs and flags.
 """

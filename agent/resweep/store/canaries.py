@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from resweep.domain.errors import InputError
 from resweep.store.names import label, plain
 from resweep.store.part import Part, chunks
-from resweep.store.schema import canaries, canary_runs, epochs, systems
+from resweep.store.schema import canaries, canary_runs, epochs, events, systems
 
 DOCUMENT_MAX = 64 * 1024  # bytes of one question with its arguments
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -158,6 +158,12 @@ def forget_questions(connection: Connection, event_ids: Sequence[str]) -> None:
     """Remove the questions that came from some events."""
     for some in chunks(event_ids):
         connection.execute(delete(canaries).where(canaries.c.event_id.in_(some)))
+
+
+def drop_orphans(connection: Connection) -> None:
+    """Remove the questions whose events are gone."""
+    there = select(events.c.id).where(events.c.id == canaries.c.event_id)
+    connection.execute(delete(canaries).where(canaries.c.event_id.is_not(None), ~there.exists()))
 
 
 def drop_runs(connection: Connection, before: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from resweep.store.schema import (
     pipelines,
     plans,
     reviews,
+    suggestions,
 )
 
 LIST_MAX = 1 << 20  # bytes of one case's list
@@ -79,17 +80,27 @@ class CasesPart(Part):
             _recount(connection, set(found.values()), now)
         return found
 
-    def sync_hour(self, plan: Plan, drawn: Sequence[Candidate]) -> frozenset[str]:
+    def drawn(self, pipeline: str, since: float) -> dict[str, tuple[str, float | None]]:
+        """Return plan and probability of the draws of an hour, by event id."""
+        with self._db.read() as connection:
+            held = _held(connection, label(pipeline), since)
+        return {event_id: (row["plan"], row["p"]) for event_id, row in held.items()}
+
+    def sync_hour(
+        self, plan: Plan, drawn: Sequence[Candidate], standing: Collection[str] = frozenset()
+    ) -> frozenset[str]:
         """Publish an hour's plan, and bring the set in line with what it draws, in one transaction.
 
-        What the plan draws no longer goes, unless a person has had its case in hand: then it stays and
-        stands for no traffic. Returns the ids of the events that are new in the set.
+        `standing` are events that it draws, too, and that are in the set as it says. What the plan draws no
+        longer goes, unless a person has had its case in hand: then it stays and stands for no traffic.
+        Returns the ids of the events that are new in the set.
         """
         now, name = self._clock.now(), label(plan.pipeline)
         with self._db.write() as connection:
             _publish(connection, plan, name, now)
             held = _held(connection, name, plan.since)
             wanted = {one.draw.event_id: one for one in drawn if one.draw is not None}
+            held = {e: row for e, row in held.items() if e not in standing}
             gone = [held[e] for e in held.keys() - wanted.keys()]
             changed = {row["case_id"] for row in held.values()}
             fresh: set[str] = set()
@@ -377,7 +388,7 @@ def remove_cases(connection: Connection, case_ids: Sequence[str]) -> int:
     """Remove cases and everything that belongs to them; return how many."""
     removed = 0
     for some in chunks(case_ids):
-        for table in (judgments, reviews, lists, draws):
+        for table in (judgments, suggestions, reviews, lists, draws):
             connection.execute(delete(table).where(table.c.case_id.in_(some)))
         connection.execute(delete(history).where(history.c.case_id.in_(some)))
         removed += connection.execute(delete(cases).where(cases.c.id.in_(some))).rowcount

@@ -256,10 +256,11 @@ class _Import:
 
     def _insert(self, pipeline: str, key: str, line: CaseLine) -> str:
         case_id = self._free_id(pipeline, key, line)
-        cluster, side = self._placed.get(key, (key, side_of(key)))
+        own = (line.cluster, line.split) if line.cluster and line.split in SIDES else (key, side_of(key))
+        cluster, side = self._placed.get(key, own)
         judged = is_judged(line)
         ts = line.first_ts if line.first_ts is not None else self._now
-        own = (line.weight or 0.0) - sum(1.0 / draw.p for draw in line.events if draw.p)
+        beside = (line.weight or 0.0) - sum(1.0 / draw.p for draw in line.events if draw.p)
         document = CaseDocument(
             required=line.required,
             answerable=line.answerable,
@@ -268,7 +269,7 @@ class _Import:
             slices=line.slices,
             links=line.links,
             corpus_revision=line.corpus_revision,
-            own_weight=own if abs(own) > 1e-9 else 0.0,
+            own_weight=beside if abs(beside) > 1e-9 else 0.0,
         )
         state = line.state if line.state in CASE_STATES else "labelled" if judged else "candidate"
         self._connection.execute(
@@ -279,8 +280,8 @@ class _Import:
                 query=line.query,
                 origin=line.provenance if line.provenance in ORIGINS else "imported",
                 state="candidate" if state == "in_review" else state,
-                split=line.split if line.split in SIDES and line.cluster else side,
-                cluster=line.cluster or cluster,
+                split=side,
+                cluster=cluster,
                 stratum=line.stratum or "imported",
                 plan=line.plan,
                 p=line.inclusion_probability,

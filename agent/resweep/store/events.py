@@ -10,13 +10,13 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
-from resweep.store.canaries import forget_questions
+from resweep.store.canaries import drop_orphans, forget_questions
 from resweep.store.configs import Key, Ref
 from resweep.store.forgetting import drawn_for, forget_draws
 from resweep.store.names import label
 from resweep.store.part import Part, chunks
 from resweep.store.probes import forget_probes
-from resweep.store.schema import configs, events, feedback, pipelines
+from resweep.store.schema import configs, draws, events, feedback, pipelines
 
 EVENT_MAX = 1 << 20  # bytes of one event as stored
 _encoder = msgspec.msgpack.Encoder()
@@ -42,6 +42,8 @@ def trim(connection: Connection, before: float, most: int) -> int:
     if surplus > 0:
         oldest = select(events.c.id).order_by(events.c.ts, events.c.id).limit(surplus)
         removed += connection.execute(delete(events).where(events.c.id.in_(oldest))).rowcount
+    if removed:
+        drop_orphans(connection)
     return removed
 
 
@@ -111,11 +113,28 @@ class EventsPart(Part):
         return removed
 
     def delete_user(self, user_key: str) -> int:
-        """Remove the events of one user and all made of them, as `delete_events`. Return how many went."""
+        """Remove the events of one user and all made of them, as `delete_events`, and what that user said.
+
+        Return how many events went.
+        """
         query = select(events.c.id).where(events.c.user_key == user_key)
         with self._db.write() as connection:
             ids = {*connection.execute(query).scalars(), *drawn_for(connection, user_key)}
             removed = _delete(connection, sorted(ids))
+            connection.execute(delete(feedback).where(feedback.c.rater == user_key))
+        self._db.forget()
+        return removed
+
+    def delete_older(self, before: float) -> int:
+        """Remove the events before a time (unix s) and all made of them, as `delete_events`.
+
+        Cases of traffic last asked before then go, too, with whatever was judged, unless a reviewer keeps
+        them. Return how many events went.
+        """
+        old = select(draws.c.event_id).where(draws.c.ts < before)
+        with self._db.write() as connection:
+            ids = set(connection.execute(select(events.c.id).where(events.c.ts < before)).scalars())
+            removed = _delete(connection, sorted(ids | set(connection.execute(old).scalars())))
         self._db.forget()
         return removed
 

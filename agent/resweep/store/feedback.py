@@ -64,6 +64,12 @@ def expire(connection: Connection, before: float) -> int:
     return gone
 
 
+def age(connection: Connection, before: float) -> int:
+    """Remove what was said before a time; it stays counted. Return how many words went."""
+    old = feedback.c.config_id.is_not(None) & (feedback.c.received_at < before)
+    return connection.execute(delete(feedback).where(old)).rowcount
+
+
 def _take_one(connection: Connection, one: Feedback, tally: Tally, now: float) -> bool:
     rater = one.rater or ""
     key = {"event_id": one.event_id, "kind": one.kind, "rater": rater}

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, select, update
 from resweep.domain.event import RetrievalEvent
 from resweep.store.cases import remove_cases
 from resweep.store.part import chunks
-from resweep.store.schema import cases, draws, events
+from resweep.store.schema import cases, draws, events, suggestions
 
 _decoder = msgspec.msgpack.Decoder(RetrievalEvent)
 
@@ -53,6 +53,8 @@ def _reworded(connection: Connection, case_id: str, gone: set[str]) -> bool:
         if words is None:
             return False
         values |= {"query": words, "event_id": left[0]["event_id"]}
+        # a model's reason may quote the words that went
+        connection.execute(delete(suggestions).where(suggestions.c.case_id == case_id))
     connection.execute(update(cases).where(cases.c.id == case_id).values(values))
     return bool(left) or bool(case["plain_seen"])
 

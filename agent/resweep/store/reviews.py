@@ -32,7 +32,8 @@ from resweep.domain.measures import RELEVANT_GRADE
 from resweep.store.cases import decode_document, decode_hits, encode_document, keep_list
 from resweep.store.names import label, plain
 from resweep.store.part import Part
-from resweep.store.schema import cases, draws, history, judgments, lists, probes, reviews
+from resweep.store.schema import cases, draws, history, judgments, lists, probes, reviews, suggestions
+from resweep.store.suggestions import suggestion_of
 
 CLAIM_S = 15 * 60.0
 GRADE_MAX = 10.0
@@ -45,7 +46,7 @@ class _Said(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     reference_answer: str | None = None
     notes: str | None = None
-    required: list[list[str]] = []
+    required: list[list[str]] | None = None
 
 
 _said = msgspec.json.Decoder(_Said)
@@ -154,19 +155,20 @@ class ReviewsPart(Part):
         *,
         reference_answer: str | None = None,
         notes: str | None = None,
-        required: Sequence[Sequence[str]] = (),
+        required: Sequence[Sequence[str]] | None = None,
     ) -> CaseRow:
         """Be done with a case, or skip it; return it as it stands then.
 
         The first to be done gives the word that counts, whoever holds the claim; a later word is kept as
-        another opinion. Raises InputError for an outcome that is none.
+        another opinion. What is None stays as it was, an empty text or list takes it away. Raises InputError
+        for an outcome that is none.
         """
         if outcome not in OUTCOMES:
             raise InputError(f"expected an outcome in {', '.join(OUTCOMES)}; got {outcome!r}")
         said = _Said(
             reference_answer=_short(reference_answer),
             notes=_short(notes),
-            required=[list(f) for f in required],
+            required=None if required is None else [list(f) for f in required],
         )
         now, who = self._clock.now(), plain("a reviewer", who)
         with self._db.write() as connection:
@@ -243,6 +245,7 @@ class ReviewsPart(Part):
             drawn = connection.execute(_of(draws, case_id).order_by(draws.c.ts)).mappings().all()
             steps = connection.execute(_of(history, case_id).order_by(history.c.id)).mappings().all()
             listed = connection.execute(_of(lists, case_id)).mappings().first()
+            said = connection.execute(_of(suggestions, case_id)).mappings().all()
         done = {w["reviewer"] for w in words if w["outcome"] != "skipped"}
         sees_all = who is None or who in done or not done
         shown = (
@@ -251,9 +254,12 @@ class ReviewsPart(Part):
             else {who}
         )
         document = decode_document(row["document"])
+        hits = decode_hits(listed["payload"]) if listed else ()
+        texts = {(hit.id, hit.text_hash) for hit in hits}
         return CaseView(
             case=row_of(row),
-            hits=decode_hits(listed["payload"]) if listed else (),
+            hits=hits,
+            suggestions=tuple(suggestion_of(s) for s in said if (s["passage_id"], s["text_hash"]) in texts),
             asked=listed["asked"] if listed else None,
             listed_at=listed["ts"] if listed else None,
             judgments=tuple(_graded(g) for g in graded if g["reviewer"] in shown),
@@ -392,7 +398,7 @@ def review_of(row: RowMapping) -> Review:
         ts=row["ts"],
         reference_answer=said.reference_answer,
         notes=said.notes,
-        required=tuple(tuple(fact) for fact in said.required),
+        required=tuple(tuple(fact) for fact in said.required or ()),
     )
 
 
@@ -428,7 +434,7 @@ def _step(row: RowMapping) -> Step:
 def _short(text: str | None) -> str | None:
     if text is not None and len(text) > TEXT_MAX:
         raise InputError(f"expected at most {TEXT_MAX} characters; got {len(text)}")
-    return text or None
+    return text
 
 
 def _of(table: Any, case_id: str) -> Any:
@@ -556,9 +562,12 @@ def _lead(
     connection: Connection, case: RowMapping, who: str, outcome: Outcome, said: _Said, now: float
 ) -> None:
     document = decode_document(case["document"])
-    document.reference_answer = said.reference_answer or document.reference_answer
-    document.notes = said.notes or document.notes
-    document.required = said.required or document.required
+    if said.reference_answer is not None:
+        document.reference_answer = said.reference_answer or None
+    if said.notes is not None:
+        document.notes = said.notes or None
+    if said.required is not None:
+        document.required = said.required
     document.answerable = outcome != "unanswerable" if outcome != "rejected" else None
     connection.execute(
         update(cases)

@@ -418,6 +418,18 @@ judgments = _table(
     Column("ts", Float(53), nullable=False),
 )
 
+# What a model says of a passage; it counts for nothing until a person says the same.
+suggestions = _table(
+    "suggestions",
+    Column("case_id", String(64), ForeignKey(cases.c.id), primary_key=True),
+    Column("passage_id", String(400), primary_key=True),
+    Column("grade", Float(53), nullable=False),
+    Column("text_hash", String(64)),
+    Column("judge", String(200), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("ts", Float(53), nullable=False),
+)
+
 # A reviewer's word on a case: done with it, or passed it over. `place`: how many were done before it.
 reviews = _table(
     "reviews",

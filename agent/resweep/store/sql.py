@@ -25,6 +25,7 @@ from resweep.store.reviews import ReviewsPart
 from resweep.store.rows import Swept
 from resweep.store.schema import windows
 from resweep.store.settings import DAY, StoreSettings
+from resweep.store.suggestions import SuggestionsPart
 from resweep.store.tally import HOUR, MINUTE, Tally
 from resweep.store.tuned import TunedPart
 from resweep.store.windows import WindowsPart
@@ -43,6 +44,7 @@ class SqlStore(
     CasesPart,
     ReviewsPart,
     CaseSetPart,
+    SuggestionsPart,
     ReportsPart,
     ExpositionPart,
 ):
@@ -109,6 +111,7 @@ class SqlStore(
                 writers=ledger.forget(connection, now - keep.writers_days * DAY),
                 deliveries=drop_delivered(connection, now - keep.outbox_days * DAY),
             )
+            feedback.age(connection, now - keep.events_days * DAY)
             drop_runs(connection, now - keep.hours_days * DAY)
             drop_reports(connection, now - keep.hours_days * DAY)
             drop_probes(connection, now - keep.events_days * DAY)

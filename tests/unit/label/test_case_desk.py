@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from resweep.domain.event import Feedback, Hit
 from resweep.domain.values import text_hash
 from resweep.ingest.events import read_lines
 from resweep.label.replay import replay_cases
+from resweep.label.sampler import Sampler
 from resweep.label.settings import LabelSettings
 from resweep.schedule.casedesk import CaseDesk
 from resweep.store import open_store
@@ -94,6 +96,32 @@ def test_the_live_desk_and_a_replay_draw_alike(store: SqlStore, clock: VirtualCl
         line.event_id: (line.inclusion_probability, line.weight, line.split) for line in store.case_lines()
     }
     assert live == {c.event_id: (c.inclusion_probability, c.weight, c.split) for c in replayed}
+
+
+def test_a_large_hour_comes_in_slices_and_ends_the_same(store: SqlStore, clock: VirtualClock) -> None:
+    """A run without time left leaves the rest to the next; the plan is published with the last slice."""
+    wanted, ticks = LabelSettings(daily={"uniform": 100_000.0}), itertools.count()
+    events = post(store, body(900))
+    clock.ts = NOW + 7200
+    desk = CaseDesk(store, wanted, clock, run_s=2.0, monotonic=lambda: float(next(ticks)))
+    runs = [desk.run()]
+    assert (runs, len(store.case_page(limit=500)), store.plans("bot")) == ([200], 200, [])
+    while runs[-1]:
+        runs.append(desk.run())
+    assert (max(runs), sum(runs)) == (400, 900)
+    replayed = replay_cases(events, Sampler(wanted))  # type: ignore[arg-type]
+    assert {(c.event_id, c.weight, c.split) for c in store.case_lines()} == {
+        (c.event_id, c.weight, c.split) for c in replayed
+    }
+
+
+def test_an_agent_that_ends_between_two_slices_loses_nothing(store: SqlStore, clock: VirtualClock) -> None:
+    """The next one decides the hour again."""
+    wanted, ticks = LabelSettings(daily={"uniform": 100_000.0}), itertools.count()
+    post(store, body(900))
+    CaseDesk(store, wanted, clock, run_s=2.0, monotonic=lambda: float(next(ticks))).run()
+    assert CaseDesk(store, wanted, clock).run() == 700
+    assert store.case_count() == 900
 
 
 def test_an_hour_that_grows_keeps_to_its_share(store: SqlStore, clock: VirtualClock) -> None:
@@ -233,3 +261,40 @@ def test_a_probe_brings_its_deeper_list_in(store: SqlStore, clock: VirtualClock)
     view = store.case(row.case_id)
     assert (len(view.hits), view.asked) == (40, 4)
     assert store.probed() == []
+
+
+def test_a_file_that_would_leak_is_quarantined(store: SqlStore, clock: VirtualClock) -> None:
+    """Two wordings of one question that a file puts on opposite sides: the later one takes no part."""
+    lines = [
+        CaseLine(
+            case_id="a", query="how do I reset my password today", pipeline="bot", split="tune", cluster="x"
+        ),
+        CaseLine(
+            case_id="b",
+            query="How do I reset my password today?!",
+            pipeline="bot",
+            split="holdout",
+            cluster="y",
+        ),
+        CaseLine(
+            case_id="c",
+            query="so how do I reset my password today",
+            pipeline="bot",
+            split="holdout",
+            cluster="z",
+        ),
+        CaseLine(
+            case_id="d",
+            query="where are the invoices of last year",
+            pipeline="bot",
+            split="holdout",
+            cluster="w",
+        ),
+    ]
+    CaseDesk(store, clock=clock).import_lines(lines, "eve")
+    sides = {row.query: row.split for row in store.case_page()}
+    assert sides == {
+        "how do I reset my password today": "tune",
+        "so how do I reset my password today": "quarantined",
+        "where are the invoices of last year": "holdout",
+    }
