@@ -11,7 +11,7 @@ Sources: Shin, Ramdas, Rinaldo, "E-detectors" (2022); Shiryaev-Roberts mixture o
 
 from __future__ import annotations
 
-from math import exp, lgamma, log, log1p
+from math import exp, lgamma, log, log1p, sqrt
 
 import msgspec
 
@@ -93,6 +93,8 @@ class Shares(msgspec.Struct):
     spread: float
     floor: float = 0.003
     memory: int = 112
+    noise: float = 6.0  # sampling variances that the widest past period must exceed to count as wide
+    sure: float = 0.0  # standard errors by which the variance between periods must exceed chance
     past: list[Period] = msgspec.field(default_factory=list)
     current: Period = msgspec.field(default_factory=Period)
     period: int = -1
@@ -159,9 +161,10 @@ class Shares(msgspec.Struct):
         squares = [(p.hits / p.n - mean) ** 2 for p in past]
         noise = [mean * (1 - mean) / p.n for p in past]
         beyond = sum(w * (s - e) for w, s, e in zip(weights, squares, noise, strict=True))
-        learnt = max(0.0, beyond / sum(weights))
+        error = sqrt(2 * sum((w * e) ** 2 for w, e in zip(weights, noise, strict=True)))
+        learnt = max(0.0, (beyond - self.sure * error) / sum(weights))
         if len(weights) >= 4:  # three SD reach the widest period seen, less its own noise
-            widest = max(s - 6 * e for s, e in zip(squares, noise, strict=True))
+            widest = max(s - self.noise * e for s, e in zip(squares, noise, strict=True))
             learnt = max(learnt, widest / 9)
         return (8 * prior + len(weights) * learnt) / (8 + len(weights))
 

@@ -84,8 +84,9 @@ class Outcome:
             self._note_calm(measure, n, hits, shares.null().mean)
             return None
         ready = ts - self.started >= DAY and shares.votes >= LEAST_CALLS and (fortnight or not weekend)
-        if weekend != track.on_weekend:  # another past: evidence starts afresh
+        if weekend != track.on_weekend:  # another past: evidence starts afresh, with a day's budget to spend
             track.rise.reset()
+            track.rise.since = ts - DAY
             track.on_weekend = weekend
         if ready:
             track.rise.count(ts, number, n, hits)
@@ -139,5 +140,9 @@ class Outcome:
 def _track(settings: PassiveSettings, measure: Measure) -> Track:
     budget = settings.budget_outcome_days * len(MEASURES)  # one budget, shared evenly
     rise = Rise(budget, LEAST[measure], steps=STEPS, every=1, relative=1.0)
-    weekday, weekend, pooled = (Shares(prior=0.02, spread=0.2, floor=0.002) for _ in range(3))
+    # Of 112 periods of mere chance the widest lies 2 ln 112 = 9.4 sampling variances out, and a little more.
+    # A spread that chance explains is none: a weekend of 250 calls has no power to lose.
+    weekday, weekend, pooled = (
+        Shares(prior=0.02, spread=0.2, floor=0.002, noise=11.0, sure=1.0) for _ in range(3)
+    )
     return Track(rise, weekday, weekend, pooled)
