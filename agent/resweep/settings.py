@@ -299,6 +299,16 @@ class LabelSection:
         "the words decide.",
     )
     every_s: float = _setting(10.0, "Seconds between two looks at what was sampled.", low=1)
+    grades: int = _setting(
+        1, "Highest grade on the pages: 1 (answers it, or not), or 2 (fully, partly, not).", low=1, high=2
+    )
+    judge: str | None = _setting(
+        None,
+        "Model that suggests judgments: `module:function` of question and passage, or "
+        "`https://HOST/v1#MODEL`. Its word is shown and never counts. Its key is in `RESWEEP_JUDGE_KEY`.",
+    )
+    judge_per_hour: float = _setting(200.0, "Passages that it may be asked about in an hour.", low=1)
+    judge_depth: int = _setting(10, "Passages at the head of a list that it is asked about.", low=1, high=200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

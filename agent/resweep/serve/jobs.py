@@ -20,6 +20,7 @@ from resweep.schedule.job import Job
 from resweep.schedule.labelwatch import LabelWatch
 from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.passive import PassiveDesk
+from resweep.schedule.suggestdesk import SuggestDesk
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.settings import Settings
@@ -40,6 +41,7 @@ CANARIES_S = 60.0  # between two looks at what they remember; when they run is t
 WORK_S = 1.0  # between two looks into the folder of recorders without HTTP
 TIDY_S = 3600.0
 LABELLED_S = 60.0
+SUGGEST_S = 10.0
 CALLS_AT_ONCE = 20  # webhook calls of one run
 NEVER_S = 10 * 365 * 86400.0  # a call that was refused for good is not made again
 
@@ -132,6 +134,7 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     watch = LabelWatch(at.store, at.desk, clock)
     every = Every(settings.label.every_s)
     yield Job(name="cases", timetable=every, run=lambda run: _ignore(at.cases.run(run)))
+    yield from _suggesting(settings, at.store, clock)
     yield Job(name="labelled-set", timetable=Every(LABELLED_S), run=watch.run)
     if outlets.webhook is not None:
         caller = Caller(at.store, outlets.webhook, clock)
@@ -139,6 +142,15 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     if outlets.otlp is not None:
         pusher = Pusher(outlets.otlp)
         yield Job(name="otlp", timetable=Every(settings.otlp.interval_s), run=pusher.run, vital=False)
+
+
+def _suggesting(settings: Settings, store: SqlStore, clock: Clock) -> Iterator[Job]:
+    if settings.label.judge:
+        from resweep.serve.suggesters import suggester  # loads an HTTP client
+
+        desk = SuggestDesk(store, suggester(settings.label), clock)
+        every = Every(SUGGEST_S)
+        yield Job(name="suggestions", timetable=every, run=lambda run: _ignore(desk.run(run)), vital=False)
 
 
 def _ignore(result: object) -> None:
