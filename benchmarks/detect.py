@@ -197,11 +197,14 @@ def report(name: str, run: Run, change: int, causes: set[str], allowed: int) -> 
         print(f"{name:28s} MISSED ({allowed} allowed)  early {len(early)}", flush=True)
     else:
         assert hit.opened_at_event is not None
-        delay, right = hit.opened_at_event - change, bool(causes & set(hit.components))
+        delay = hit.opened_at_event - change
+        right = (
+            "" if not causes else "right" if causes & set(hit.components) else "WRONG"
+        )  # a file says no cause
         cost = 1e6 * run.cpu_s / run.events
         print(
             f"{name:28s} {delay:6d} events ({allowed} allowed) by {hit.layer}, {','.join(hit.components)} "
-            f"{'right' if right else 'WRONG'}  early {len(early)}  {cost:.1f} s/M",
+            f"{right}  early {len(early)}  {cost:.1f} s/M",
             flush=True,
         )
     for peer, (delay, before) in peers(run.tops, change).items():
@@ -267,7 +270,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--only", help="one scenario or change, by name")
     parser.add_argument("--at", type=int, default=12_000, help="number of the first event after the change")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     seeds = range(args.seed, args.seed + args.seeds)
     if args.what == "quiet":
         quiet(args.days, seeds, args.only)
