@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,7 +83,9 @@ def _csv(path: Path, given: Given) -> ReadCases:
 
 
 def _trec(path: Path, given: Given) -> ReadCases:
-    return ReadCases(trec.cases_of(read_qrels(path)))
+    found = ReadCases()
+    found.lines = trec.cases_of(read_qrels(path, _teller(found)))
+    return found
 
 
 def _ragas(path: Path, given: Given) -> ReadCases:
@@ -91,7 +93,7 @@ def _ragas(path: Path, given: Given) -> ReadCases:
 
 
 def _beir(folder: Path, given: Given) -> ReadCases:
-    """Read the judged queries of one split; judged ones that are nowhere in queries.jsonl are told."""
+    """Read the judged queries of one split; rows that cannot be used are told with their file."""
     judged = _first(folder, f"qrels/{given.split}.tsv", "qrels.tsv", "qrels.jsonl")
     if judged is None:
         there = sorted(p.stem for p in (folder / "qrels").glob("*.tsv")) if folder.is_dir() else []
@@ -99,18 +101,25 @@ def _beir(folder: Path, given: Given) -> ReadCases:
             f"expected judgments at {folder}/qrels/{given.split}.tsv; got {', '.join(there) or 'none'}: "
             "name one with --split"
         )
-    grades = read_qrels(judged)
-    texts = _texts(_first(folder, "queries.jsonl"), set(grades))
     found = ReadCases()
+    grades = read_qrels(judged, _teller(found, judged))
+    texts = _texts(_first(folder, "queries.jsonl"), set(grades), found)
     for row, case in enumerate(trec.cases_of(grades, texts), 1):
         if case.query is None:
-            found.bad.append(BadRow(row, f"query {case.case_id!r:.80} is judged, and not in queries.jsonl"))
-        elif reason := caselines.trouble(case):
-            found.bad.append(BadRow(row, reason))
+            reason = f"query {case.case_id!r:.80} is judged, and not in queries.jsonl"
+            found.bad.append(BadRow(row, f"judged queries: {reason}"))
+        elif told := caselines.trouble(case):
+            found.bad.append(BadRow(row, f"judged queries, {case.case_id!r:.80}: {told}"))
         else:
             found.lines.append(case)
-    _hash(found.lines, _first(folder, "corpus.jsonl"))
+    _hash(found, _first(folder, "corpus.jsonl"))
     return found
+
+
+def _teller(found: ReadCases, path: Path | None = None) -> Callable[[int, str], None]:
+    """Return what notes a row that cannot be used, with the name of its file where there are several."""
+    before = "" if path is None else f"{path.name}: "
+    return lambda row, reason: found.bad.append(BadRow(row, before + reason))
 
 
 def _first(folder: Path, *names: str) -> Path | None:
@@ -119,19 +128,20 @@ def _first(folder: Path, *names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _texts(path: Path | None, wanted: set[str]) -> dict[str, str]:
+def _texts(path: Path | None, wanted: set[str], told: ReadCases) -> dict[str, str]:
     if path is None:
         return {}
-    found = beir.texts_of(line.text for line in lines(path))
+    found = beir.texts_of(lines(path), _teller(told, path))
     return {name: text for name, text in found.items() if name in wanted}
 
 
-def _hash(cases: Sequence[CaseLine], path: Path | None) -> None:
+def _hash(found: ReadCases, path: Path | None) -> None:
     """Note the text hash of each judged passage, so that the judgment survives a renumbering."""
     from resweep.domain.values import text_hash
 
-    texts = _texts(path, {one.passage_id for case in cases for one in case.judgments})
-    for case in cases:
+    judged = {one.passage_id for case in found.lines for one in case.judgments}
+    texts = _texts(path, judged, found)
+    for case in found.lines:
         case.judgments = [
             Judgment(passage_id=one.passage_id, grade=one.grade, text_hash=text_hash(texts[one.passage_id]))
             if texts.get(one.passage_id)

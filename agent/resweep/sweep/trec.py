@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,14 @@ class _Ranked(NamedTuple):
     rank: float
     passage: str
     score: float | None
+
+
+class _LineError(InputError):
+    """A line that cannot be used; `reason` says why, without its place."""
+
+    def __init__(self, path: Path, line: Line, reason: str) -> None:
+        super().__init__(f"{path}, line {line.number}: {reason}; correct the line or leave it out")
+        self.reason = reason
 
 
 def read_run(path: Path) -> dict[str, RankedList]:
@@ -44,39 +52,49 @@ def _as_list(entries: list[_Ranked]) -> RankedList:
     return RankedList([entry.passage for entry in entries], [entry.score for entry in entries])
 
 
-def read_qrels(path: Path) -> dict[str, dict[str, float]]:
+def read_qrels(path: Path, tell: Callable[[int, str], None] | None = None) -> dict[str, dict[str, float]]:
     """Return grades by query and passage, from TREC qrels, a BEIR table or JSON lines.
 
-    A pair that comes twice keeps its higher grade (evidence spans of one passage come so). Raises InputError
-    with file and line.
+    A pair that comes twice keeps its higher grade (evidence spans of one passage come so). A line that cannot
+    be used is told, with its number and why, and the rest is taken. Raises InputError with file and line
+    where nobody is told.
     """
     grades: dict[str, dict[str, float]] = {}
-    for query, passage, grade in _rows(path):
-        judged = grades.setdefault(query, {})
-        judged[passage] = max(grade, judged.get(passage, grade))
+    for line in lines(path):
+        try:
+            row = _row(path, line)
+        except _LineError as error:
+            if tell is None:
+                raise
+            tell(line.number, error.reason)
+            continue
+        if row is not None:
+            query, passage, grade = row
+            judged = grades.setdefault(query, {})
+            judged[passage] = max(grade, judged.get(passage, grade))
     return grades
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str, float]]:
-    for line in lines(path):
-        if line.text.lstrip().startswith("{"):
-            yield _json_row(path, line)
-            continue
-        parts = line.text.split("\t") if line.text.count("\t") == 2 else line.text.split()
-        if len(parts) not in (3, 4):
-            raise _wrong(path, line, "`query 0 passage grade`", f"{len(parts)} columns")
-        if len(parts) == 3 and line.number == 1 and not _is_number(parts[2]):
-            continue  # the heading of a BEIR table
-        yield parts[0].strip(), parts[-2].strip(), _number(path, line, parts[-1], "a grade")
+def _row(path: Path, line: Line) -> tuple[str, str, float] | None:
+    """Return query, passage and grade of a line; None for the heading of a BEIR table."""
+    if line.text.lstrip().startswith("{"):
+        return _json_row(path, line)
+    parts = line.text.split("\t") if line.text.count("\t") == 2 else line.text.split()
+    if len(parts) not in (3, 4):
+        raise _wrong(path, line, "`query 0 passage grade`", f"{len(parts)} columns")
+    if len(parts) == 3 and line.number == 1 and not _is_number(parts[2]):
+        return None
+    return parts[0].strip(), parts[-2].strip(), _number(path, line, parts[-1], "a grade")
 
 
 def _json_row(path: Path, line: Line) -> tuple[str, str, float]:
     try:
         row = json.loads(line.text)
         query, passage = _field(row, _QUERY_FIELDS), _field(row, _PASSAGE_FIELDS)
-        return query, passage, _number(path, line, _field(row, _GRADE_FIELDS), "a grade")
-    except (ValueError, KeyError):
+        grade = _field(row, _GRADE_FIELDS)
+    except (ValueError, TypeError, RecursionError, StopIteration):
         raise _wrong(path, line, '{"query_id", "doc_id", "grade"}', line.text.strip()) from None
+    return query, passage, _number(path, line, grade, "a grade")
 
 
 def _field(row: dict[str, object], names: Iterable[str]) -> str:
@@ -110,9 +128,7 @@ def _score(text: str) -> float | None:
 
 
 def _wrong(path: Path, line: Line, expected: str, got: str) -> InputError:
-    return InputError(
-        f"{path}, line {line.number}: expected {expected}, got {got:.80}; correct the line or leave it out"
-    )
+    return _LineError(path, line, f"expected {expected}, got {got:.80}")
 
 
 def cases_of_qrels(grades: dict[str, dict[str, float]], queries: dict[str, str] | None = None) -> list[Case]:

@@ -12,6 +12,7 @@ from resweep.domain.case import CaseLine, Draw, Judgment
 from resweep.domain.errors import InputError
 from resweep.domain.event import Hit
 from resweep.label.formats import beir, caselines, ragas, table, trec
+from resweep.serve import casefiles
 from resweep.sweep.caselines import read_cases
 from resweep.sweep.trec import read_beir, read_qrels, read_run
 
@@ -132,6 +133,8 @@ def test_a_csv_without_questions_is_refused() -> None:
         ('{"case_id": "a", "judgments": [{"passage_id": "x", "grade": -1}]}', "grade from 0"),
         ('{"query": 5', "expected a resweep.case/1 object"),
         ('{"case_id": ""}', "expected a case_id or a query"),
+        ('{"case_id": "a", "query": " "}', "expected a query; got spaces"),
+        (r'{"case_id": "a", "query": "x\u0000y"}', "got a NUL byte"),
     ],
 )
 def test_a_line_that_is_no_case_is_told(line: str, reason: str) -> None:
@@ -191,8 +194,51 @@ def test_a_beir_folder_comes_back_as_it_went(tmp_path: Path) -> None:
         (f"c{i}", case(i).query, {"a b": 1.0, "c": 0.0}) for i in (1, 2)
     ]
     assert [c.case_id for c in read_beir(tmp_path, "holdout")] == ["c2"]
-    texts = beir.texts_of((tmp_path / "corpus.jsonl").read_text("utf-8").splitlines())
-    assert texts == {"a b": "alpha", "c": ""}
+    corpus = (tmp_path / "corpus.jsonl").read_text("utf-8").splitlines()
+    told: list[tuple[int, str]] = []
+    texts = beir.texts_of(enumerate(corpus, 1), lambda row, why: told.append((row, why)))
+    assert (texts, told) == ({"a b": "alpha", "c": ""}, [])
+
+
+def test_a_beir_folder_is_read_and_every_bad_row_told(tmp_path: Path) -> None:
+    """Each with its file; the rest is taken."""
+    (tmp_path / "qrels").mkdir()
+    rows = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\tbad\nq2\td1\t1\nqX\td1\t1\nq1 d3\n"
+    (tmp_path / "qrels" / "test.tsv").write_text(rows)
+    queries = '{"_id": "q1", "text": "how"}\nno json\n{"_id": "q2", "text": 5}\n{"text": "nobody"}\n'
+    (tmp_path / "queries.jsonl").write_text(queries)
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "title": "", "text": "alpha"}\n[]\n')
+    found = casefiles.read(tmp_path, casefiles.Given(pipeline="bot"))
+    assert [(c.case_id, c.pipeline, len(c.judgments)) for c in found.lines] == [("q1", "bot", 1)]
+    assert found.lines[0].judgments[0].text_hash is not None
+    assert [(b.row, b.reason) for b in found.bad] == [
+        (3, "test.tsv: expected a grade, a number, got 'bad'"),
+        (6, "test.tsv: expected `query 0 passage grade`, got 2 columns"),
+        (2, 'queries.jsonl: expected {"_id", "text"}, got no json'),
+        (3, "queries.jsonl: expected a text of 'q2', got 5"),
+        (4, 'queries.jsonl: expected {"_id", "text"}, got {"text": "nobody"}'),
+        (2, "judged queries: query 'q2' is judged, and not in queries.jsonl"),
+        (3, "judged queries: query 'qX' is judged, and not in queries.jsonl"),
+        (2, 'corpus.jsonl: expected {"_id", "text"}, got []'),
+    ]
+
+
+def test_qrels_are_read_and_every_bad_row_told(tmp_path: Path) -> None:
+    """A sweep refuses such a file; an import takes the rest of it."""
+    path = tmp_path / "some.qrels"
+    path.write_text('q1 0 d1 1\na line\nq1 0 d2 nan\n{"query_id": "q2"}\nq2 0 d1 0\n')
+    found = casefiles.read(path, casefiles.Given())
+    assert {c.case_id: len(c.judgments) for c in found.lines} == {"q1": 1, "q2": 1}
+    assert [b.row for b in found.bad] == [2, 3, 4]
+    with pytest.raises(InputError, match=r"line 2: expected `query 0 passage grade`, got 2 columns; correct"):
+        read_qrels(path)
+
+
+def test_a_row_of_more_cells_than_the_heading_is_told() -> None:
+    """A separator that nobody quoted would have cut the question off; blank cells at the end do no harm."""
+    found = table.read(b"question,answer\nWhere is it, and how,there\nWho,them,,\n")
+    assert [c.query for c in found.lines] == ["Who"]
+    assert [b.row for b in found.bad] == [2]
 
 
 def test_ir_measures_reads_the_qrels_of_a_beir_folder(tmp_path: Path) -> None:

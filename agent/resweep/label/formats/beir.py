@@ -6,7 +6,7 @@ Written are `test` (all judged cases), `tune` and `holdout`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from resweep.domain.case import CaseLine
 from resweep.label.formats.trec import grade
@@ -51,16 +51,22 @@ def qrels(cases: Iterable[CaseLine], split: str = "test") -> Iterator[str]:
                 yield f"{case.case_id}\t{one.passage_id}\t{grade(one.grade)}\n"
 
 
-def texts_of(lines: Iterable[str]) -> dict[str, str]:
-    """Return texts by id from `corpus.jsonl` or `queries.jsonl`; lines that are none are passed over."""
+def texts_of(lines: Iterable[tuple[int, str]], tell: Callable[[int, str], None]) -> dict[str, str]:
+    """Return texts by id from the numbered lines of `corpus.jsonl` or `queries.jsonl`.
+
+    A line that is none is told, with its number and why.
+    """
     found: dict[str, str] = {}
-    for line in lines:
+    for number, line in lines:
         try:
             row = json.loads(line)
-            title = row.get("title") or ""
-            found[str(next(row[name] for name in _IDS if name in row))] = (
-                f"{title}\n{row['text']}" if title else row["text"]
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            name = str(next(row[field] for field in _IDS if field in row))
+            title, text = row.get("title") or "", row["text"]
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
+            tell(number, f'expected {{"_id", "text"}}, got {line.strip():.80}')
             continue
+        if isinstance(text, str):
+            found[name] = f"{title}\n{text}" if title else text
+        else:
+            tell(number, f"expected a text of {name!r:.60}, got {text!r:.60}")
     return found

@@ -43,6 +43,10 @@ def trouble(case: CaseLine) -> str | None:
     """Return why a case cannot be taken; None where it can."""
     if not case.case_id and not (case.query or "").strip():
         return "expected a case_id or a query"
+    if case.query is not None and not case.query.strip():
+        return "expected a query; got spaces"
+    if "\x00" in "".join(filter(None, (case.query, case.reference_answer, case.notes))):
+        return "expected text; got a NUL byte in query, reference_answer or notes"
     if case.query is not None and len(case.query) > QUERY_MAX:
         return f"expected a query of at most {QUERY_MAX} characters; got {len(case.query)}"
     if case.state is not None and case.state not in CASE_STATES:

@@ -78,9 +78,13 @@ def read(body: bytes, *, link_is_passage: bool = False) -> ReadCases:
     rows = csv.reader(io.StringIO(text, newline=""), dialect=_dialect(text))
     found = ReadCases()
     _, heading = next(_checked(rows, found), (0, []))
-    columns = _columns(heading)
+    columns, wide = _columns(heading), len(heading)
     seen: dict[str, int] = {}
     for number, row in _checked(rows, found):
+        if any(cell.strip() for cell in row[wide:]):
+            reason = f"expected at most {wide} cells, as in the heading; got {len(row)}"
+            found.bad.append(BadRow(number, f"{reason}: put what holds a separator in quotes"))
+            continue
         _take(number, row, columns, seen, found, link_is_passage)
     return found
 
