@@ -29,6 +29,7 @@ from resweep.label.sampler import Known, Sampler
 from resweep.label.settings import LabelSettings
 from resweep.label.splits import Placed, Question, declared, place
 from resweep.schedule.due import Due
+from resweep.schedule.questions import lost_questions
 from resweep.store.cases import PoolHour
 from resweep.store.caseset import Imported, line_key
 from resweep.store.reviews import Move
@@ -38,7 +39,7 @@ log = logging.getLogger("resweep.schedule")
 
 HEARD_S = 49 * 3600.0  # hours this old are decided again, where late events or feedback came
 PLANS_S = 3 * 86_400.0
-RUN_S = 4.0  # a run works for about so long; the next one goes on
+RUN_S = 6.0  # a run works for about so long; the next one goes on
 SLICE = 200  # cases of one transaction: others write in between
 
 
@@ -262,10 +263,12 @@ class CaseDesk:
         over: bool,
     ) -> Plan:
         settled = dict(held.references) if held is not None and over else {}
+        lost = held.lost if held is not None and over else lost_questions(self._store, hour.pipeline)
         known = Known(
             plans=plans,
             references=settled or references(learnt.with_rows(pool)),
             questions=[row[1] for row in self._store.questions(hour.pipeline, hour.since)],
+            lost=lost,
         )
         return self._sampler.plan(hour.pipeline, hour.since, pool, known, held)
 

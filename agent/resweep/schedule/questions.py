@@ -8,9 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from resweep.domain.case import Filter
+from resweep.detect.canary.quality import lost_cases
+from resweep.domain.case import Filter, question_key
 from resweep.domain.errors import InputError
 from resweep.domain.event import RetrievalEvent
+from resweep.schedule.canaries import load_system
 from resweep.store.canaries import CanaryQuery
 from resweep.store.sql import SqlStore
 
@@ -58,6 +60,18 @@ def labelled(store: SqlStore, pipeline: str, wanted: int = LABELLED_MAX) -> list
             query = usable[case_id].query or ""
             found.append(CanaryQuery(id=case_id, query=query, origin="case", relevant=relevant))
     return found
+
+
+def lost_questions(store: SqlStore, pipeline: str) -> frozenset[str]:
+    """Return the keys of the questions whose canary lost its evidence, run after run."""
+    lost: set[str] = set()
+    for name, basis in store.systems():
+        if name == pipeline:
+            lost.update(lost_cases(load_system(store, name, basis).quality))
+    if not lost:
+        return frozenset()
+    asked = [*store.canaries(pipeline), *labelled(store, pipeline)]
+    return frozenset(question_key(one.query) for one in asked if one.id in lost)
 
 
 def frozen(events: list[RetrievalEvent], wanted: int) -> Iterator[CanaryQuery]:

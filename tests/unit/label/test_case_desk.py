@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from resweep import shipped
+from resweep.detect.canary.book import System
 from resweep.domain.case import Candidate, CaseLine, Judgment, question_key
 from resweep.domain.clock import VirtualClock
 from resweep.domain.event import Feedback, Hit
@@ -19,8 +20,10 @@ from resweep.ingest.events import read_lines
 from resweep.label.replay import replay_cases
 from resweep.label.sampler import Sampler
 from resweep.label.settings import LabelSettings
+from resweep.schedule.canaries import save_system
 from resweep.schedule.casedesk import CaseDesk
 from resweep.store import open_store
+from resweep.store.canaries import CanaryQuery
 from resweep.store.probes import Probe
 from resweep.store.sql import SqlStore
 
@@ -298,3 +301,15 @@ def test_a_file_that_would_leak_is_quarantined(store: SqlStore, clock: VirtualCl
         "so how do I reset my password today": "quarantined",
         "where are the invoices of last year": "holdout",
     }
+
+
+def test_traffic_that_asks_what_a_canary_lost_is_sampled_for_it(store: SqlStore, clock: VirtualClock) -> None:
+    """Its stratum has a budget of its own; other questions do not qualify."""
+    store.set_canaries("bot", "file", [CanaryQuery(id="q1", query="what about topic e5", relevant={"p9": 1})])
+    system = System(pipeline="bot", basis="b1")
+    system.quality.lost = {"q1": 3, "q2": 3}
+    save_system(store, system)
+    post(store, body(300))
+    CaseDesk(store, LabelSettings(daily={"canary_lost": 4.0}), clock).run()
+    (only,) = store.case_page()
+    assert (only.query, only.stratum, only.p) == ("what about topic e5", "canary_lost", 1.0)
