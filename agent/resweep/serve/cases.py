@@ -28,7 +28,10 @@ PROGRESS_SCHEMA = "resweep.cases-progress/1"
 IMPORT_SCHEMA = "resweep.cases-import/1"
 FORGET_SCHEMA = "resweep.forget/1"
 LINES_SCHEMA = "resweep.cases-lines/1"
+REPAIRS_SCHEMA = "resweep.cases-repairs/1"
+AUDIT_SCHEMA = "resweep.audit/1"
 PAGE = 50
+AUDIT = 200
 LINES_PAGE = 200
 IMPORT_MAX = 10_000  # cases in one body
 
@@ -159,6 +162,13 @@ class Grade(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     text_hash: str | None = None
 
 
+class Confirm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Who takes the suggestion for a passage as their own judgment."""
+
+    by: str
+    passage_id: str
+
+
 class Done(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A reviewer's word on a case."""
 
@@ -189,7 +199,7 @@ class Keep(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     kept: bool = True
 
 
-ACTIONS = ("judge", "finish", "settle", "keep", "open", "release", "delete")
+ACTIONS = ("judge", "confirm", "finish", "settle", "keep", "open", "release", "delete")
 
 
 def act(at: Labelling, case_id: str, action: str, raw: object) -> Answer:
@@ -208,6 +218,17 @@ def act(at: Labelling, case_id: str, action: str, raw: object) -> Answer:
 def _judge(at: Labelling, case_id: str, raw: object) -> tuple[str, Answer]:
     said = _as(raw, Grade)
     at.store.judge(case_id, said.by, said.passage_id, said.grade, said.text_hash)
+    return said.by, {}
+
+
+def _confirm(at: Labelling, case_id: str, raw: object) -> tuple[str, Answer]:
+    """Say the same of a passage as its suggestion: from then on it is that person's own judgment."""
+    said = _as(raw, Confirm)
+    view = at.store.case(case_id, said.by)
+    one = next((s for s in view.suggestions if s.passage_id == said.passage_id), None)
+    if one is None:
+        raise UsageError(f"nothing was suggested for passage {said.passage_id!r:.80} of the list")
+    at.store.judge(case_id, said.by, one.passage_id, one.grade, one.text_hash)
     return said.by, {}
 
 
@@ -258,6 +279,7 @@ def _delete(at: Labelling, case_id: str, raw: object) -> tuple[str, Answer]:
 
 _ACT = {
     "judge": _judge,
+    "confirm": _confirm,
     "finish": _finish,
     "settle": _settle,
     "keep": _keep,
@@ -293,10 +315,30 @@ def progress_object(at: Labelling, pipeline: str | None) -> Answer:
     return {
         "schema": PROGRESS_SCHEMA,
         "pipelines": [
-            {**asdict(found), "missing": found.missing, "oldest_waiting_ts": oldest.get(found.pipeline)}
+            {
+                **asdict(found),
+                "missing": found.missing,
+                "oldest_waiting_ts": oldest.get(found.pipeline),
+                "suggestions": msgspec.to_builtins(at.store.agreement(found.pipeline)),
+            }
             for found in (progress_of(at, name) for name in names)
         ],
     }
+
+
+def repairs(at: Labelling, pipeline: str | None) -> Answer:
+    """Return the judgments whose text no list holds any more: what a new chunking left for people."""
+    found = at.store.repairs(pipeline)
+    return {
+        "schema": REPAIRS_SCHEMA,
+        "repairs": [{"case_id": case_id, **msgspec.to_builtins(one)} for case_id, one in found],
+    }
+
+
+def audit(at: Labelling, limit: str) -> Answer:
+    """Return the audit trail, the newest first."""
+    entries = at.store.audit_log(_whole(limit, AUDIT))
+    return {"schema": AUDIT_SCHEMA, "entries": [asdict(one) for one in entries]}
 
 
 def carried(at: Labelling, of: Filter) -> Iterator[CaseLine]:
@@ -316,6 +358,8 @@ def lines_page(at: Labelling, query: Mapping[str, str]) -> Answer:
     asked = wanted({name: value for name, value in query.items() if name != "after"})
     hits = query.get("hits", "") not in ("", "0")
     by = factors(at.store.case_cells(asked.filter.pipeline, by_plan=True))
+    if not query.get("after"):
+        at.store.record_audit("api", "cases.export", asked.filter.pipeline or "", {"format": "lines"})
     some = at.store.case_lines_after(asked.filter, query.get("after", ""), LINES_PAGE)
     full = [CaseWithList(c, at.store.hits_of(c.case_id) if hits else ()) for c in reweighted(some, by)]
     return {

@@ -20,6 +20,7 @@ ROUTES: Mapping[str, Mapping[str, str]] = {
     "/v1/cases": {"GET": "case_page"},
     "/v1/cases/progress": {"GET": "case_progress"},
     "/v1/cases/lines": {"GET": "case_lines"},
+    "/v1/cases/repairs": {"GET": "case_repairs"},
     "/v1/cases/export": {"GET": "case_export"},
     "/v1/cases/import": {"POST": "case_import"},
     "/v1/cases/next": {"POST": "case_next"},
@@ -27,6 +28,7 @@ ROUTES: Mapping[str, Mapping[str, str]] = {
     "/v1/cases/{id:str}": {"GET": "case"},
     "/v1/cases/{id:str}/{action:str}": {"POST": "case_act"},
     "/v1/forget": {"POST": "forget"},
+    "/v1/audit": {"GET": "audit"},
 }
 PLAIN = "text/plain; charset=utf-8"
 TYPES = {"csv": "text/csv; charset=utf-8", "trec": PLAIN, "run": PLAIN}
@@ -61,12 +63,25 @@ class CaseHandlers:
         """Show a page of whole cases, as files are made of."""
         return _answer(await run_in_threadpool(cases.lines_page, self._desks(), dict(request.query_params)))
 
+    async def case_repairs(self: _Api, request: Request) -> Response:
+        """Show the judgments that wait for repair."""
+        pipeline = request.query_params.get("pipeline") or None
+        return _answer(await run_in_threadpool(cases.repairs, self._desks(), pipeline))
+
+    async def audit(self: _Api, request: Request) -> Response:
+        """Show who did what."""
+        limit = request.query_params.get("limit", "")
+        return _answer(await run_in_threadpool(cases.audit, self._desks(), limit))
+
     async def case_export(self: _Api, request: Request) -> Response:
         """Send the set as a file: `?format=` jsonl, csv, trec (qrels), run or ragas."""
         desks, form = self._desks(), request.query_params.get("format", "jsonl")
         of = cases.wanted(dict(request.query_params)).filter
         some = cases.with_lists(desks, of, hits=form in ("run", "ragas"))
         parts = casefiles.checked_text(form, some)
+        await run_in_threadpool(
+            desks.store.record_audit, "api", "cases.export", of.pipeline or "", {"format": form}
+        )
         headers = {"content-disposition": f'attachment; filename="cases.{form}"'}
         return StreamingResponse(
             iterate_in_threadpool(parts), media_type=TYPES.get(form, LINES), headers=headers
