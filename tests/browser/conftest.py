@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,18 +180,19 @@ def plant_cases(agent: Any, config: str = "c41d7e90b2aa") -> list[str]:
 class Site:
     """An agent served on a free port of this machine."""
 
-    def __init__(self, home: Path, **web: Any) -> None:
+    def __init__(self, home: Path, label: Mapping[str, Any] | None = None, **web: Any) -> None:
         import uvicorn
 
         from resweep.serve import http
         from resweep.serve.agent import Agent
         from resweep.serve.listen import bind, bound, endpoint
         from resweep.serve.places import places
-        from resweep.settings import AgentSettings, Settings, WebSection
+        from resweep.settings import AgentSettings, LabelSection, Settings, WebSection
 
         settings = Settings(
             agent=AgentSettings(home=str(home), token=TOKENS["admin"]),
             web=WebSection(viewer_token=TOKENS["viewer"], reviewer_token=TOKENS["reviewer"], **web),
+            label=LabelSection(**(label or {})),
         )
         self.agent = Agent(settings, places(settings))
         self.agent.start()
@@ -225,6 +226,16 @@ def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home.chmod(0o700)
     site = Site(home)
     plant_traffic(site.agent)
+    plant_cases(site.agent)
+    yield site
+    site.end()
+
+
+@pytest.fixture(name="graded")
+def _graded(tmp_path: Path) -> Iterator[Site]:
+    """Serve an agent whose reviewers give two grades."""
+    tmp_path.chmod(0o700)
+    site = Site(tmp_path, label={"grades": 2})
     plant_cases(site.agent)
     yield site
     site.end()
@@ -285,8 +296,8 @@ def _person(browser: Browser, site: Site) -> Iterator[Any]:
     """Make people; none may meet an error of script or policy."""
     made: list[Person] = []
 
-    def make(name: str = "m.okafor", role: str = "admin", **options: Any) -> Person:
-        made.append(Person(browser, site, name, role, **options))
+    def make(name: str = "m.okafor", role: str = "admin", at: Site | None = None, **options: Any) -> Person:
+        made.append(Person(browser, at or site, name, role, **options))
         return made[-1]
 
     yield make

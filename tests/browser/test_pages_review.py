@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from resweep.domain.case import Filter, Suggestion
+from resweep.store.reviews import Move
+
 pytestmark = pytest.mark.integration
 LOOKS: dict[str, Any] = {
     "light": {"color_scheme": "light"},
@@ -180,3 +183,115 @@ def test_keys_can_be_turned_off_and_help_lists_them(person: Any, site: Any) -> N
     page.keyboard.press("1")
     page.get_by_role("button", name="Turn keys on").wait_for()
     assert grades(site, case_of(page), "mouse") == {}
+
+
+def test_a_suggestion_counts_once_y_confirms_it(person: Any, site: Any) -> None:
+    """It stands below the text, is never preselected, and is no judgment by itself."""
+    (case_id,) = (r.case_id for r in site.store.case_page(Filter(words="VAT")))
+    for n, grade in ((1, 1.0), (2, 0.0)):
+        told = Suggestion(
+            passage_id=f"p-1000{n}",
+            grade=grade,
+            judge="small-model",
+            ts=1.0,
+            reason="It names the form.",
+            text_hash=f"hash-{n}",
+        )
+        site.store.suggest(case_id, [told])
+    page = person("trusting", "reviewer").sign_in(f"/case/{case_id}")
+    ready(page)
+    assert "Suggestion of small-model: answers it (It names the form.)" in page.locator("#r1").inner_text()
+    assert page.locator("[aria-pressed=true]").count() == 0
+    assert grades(site, case_id, "trusting") == {}
+    for n in (1, 2):
+        page.keyboard.press("y")
+        saved(page, n)
+    given = {"p-10001": 1.0, "p-10017": 1.0, "p-10002": 0.0}
+    assert grades(site, case_id, "trusting") == given
+    assert page.locator("#r1").get_by_text("Confirm").count() == 0
+    assert page.locator("#r3").get_by_text("Confirm").count() == 0
+    page.reload()
+    page.get_by_text("Suggestions: people agree with").wait_for()
+
+
+def test_required_facts_are_written_as_ranks(person: Any, site: Any) -> None:
+    """A rank that is none is told with what was written; what was right comes back as it went."""
+    (case_id,) = (r.case_id for r in site.store.case_page(Filter(words="rate")))
+    someone = person("facts", "reviewer")
+    page = someone.sign_in(f"/case/{case_id}")
+    ready(page)
+    page.keyboard.press("1")
+    saved(page, 1)
+    page.keyboard.press("f")
+    page.keyboard.type("1, 4\n99")
+    page.get_by_role("button", name="Done, next case").click()
+    page.get_by_text("line 2: expected ranks from 1 to 40; got '99'").wait_for()
+    facts = page.get_by_label("Required facts")
+    assert facts.input_value() == "1, 4\n99"
+    facts.fill("1, 4\n3")
+    page.get_by_role("button", name="Done, next case").click()
+    page.wait_for_url(lambda url: case_id not in url)
+    (word,) = (r for r in site.store.case(case_id).reviews if r.reviewer == "facts")
+    assert word.required == (("p-10001", "p-10017", "p-10004"), ("p-10003",))
+    page.goto(f"/case/{case_id}")
+    assert page.get_by_label("Required facts").input_value() == "1, 4\n3"
+    someone.expected("400 (Bad Request)")
+    page.get_by_role("button", name="Undo").click()
+
+
+def test_what_was_judged_offline_outlives_the_page(person: Any, site: Any) -> None:
+    """It is kept in the browser and sent from the next page of the review; "Done" waits for it."""
+    someone = person("train", "reviewer")
+    page = someone.sign_in("/review?q=workspace")
+    page.get_by_role("link", name="Can I move").click()
+    ready(page)
+    case_id = case_of(page)
+    page.route("**/judge", lambda route: route.abort("internetdisconnected"))
+    page.keyboard.press("1")
+    page.keyboard.press("0")
+    page.get_by_text("Not saved, 2 waiting").wait_for()
+    page.keyboard.press("n")
+    assert case_of(page) == case_id
+    assert grades(site, case_id, "train") == {}
+    page.unroute("**/judge")
+    page.goto("/review?q=invoice")
+    for _ in range(100):
+        if page.evaluate("localStorage.getItem('resweep.outbox.train')") is None:
+            break
+        page.wait_for_timeout(100)
+    assert grades(site, case_id, "train") == {"p-10001": 1.0, "p-10017": 1.0, "p-10002": 0.0}
+    someone.expected("ERR_INTERNET_DISCONNECTED", "Failed to fetch")
+
+
+def test_a_second_grade_is_given_where_it_is_on(person: Any, graded: Any) -> None:
+    """`2` fully answers, `1` in part; elsewhere the key does nothing and the form is refused."""
+    case_id = graded.store.case_page()[0].case_id
+    someone = person("fine", "reviewer", graded)
+    page = someone.sign_in(f"/case/{case_id}")
+    ready(page)
+    for n, key in enumerate("210", 1):
+        page.keyboard.press(key)
+        saved(page, n)
+    given = {"p-10001": 2.0, "p-10017": 2.0, "p-10002": 1.0, "p-10003": 0.0}
+    assert grades(graded, case_id, "fine") == given
+    someone.shot("case-grades", whole=False)
+
+
+def test_a_judgment_that_lost_its_text_is_shown_and_let_go(person: Any, site: Any) -> None:
+    """After a new chunking; it stays on record until somebody says so."""
+    (case_id,) = (r.case_id for r in site.store.case_page(Filter(words="happens")))
+    site.store.judge(case_id, "mender", "p-old", 1.0, "gone")
+    site.store.reanchor(
+        case_id,
+        [Move("mender", "p-old", "lost", None)],
+        site.store.case(case_id).hits,
+        "d" * 12,
+        8,
+        1.0,
+    )
+    page = person("mender", "reviewer").sign_in(f"/case/{case_id}")
+    page.get_by_text("1 judgment lost its text").wait_for()
+    page.get_by_role("button", name="Let it go").click()
+    page.wait_for_load_state()
+    assert page.get_by_text("lost its text").count() == 0
+    assert grades(site, case_id, "mender") == {}

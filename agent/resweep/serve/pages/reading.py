@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from resweep.domain.case import CaseView
+from resweep.domain.case import CaseView, Graded, Review, Suggestion
+from resweep.domain.errors import UsageError
 from resweep.domain.event import Hit
 from resweep.domain.measures import RELEVANT_GRADE
 
@@ -78,6 +79,19 @@ class Passage:
     grade: float | None
     others: Sequence[tuple[str, float]]
     is_new: bool
+    suggestion: Suggestion | None = None
+
+    @property
+    def fully(self) -> bool:
+        """Whether the reader gave more than the grade of a passage that answers."""
+        return self.grade is not None and self.grade > RELEVANT_GRADE
+
+    def suggested(self, grades: int) -> str:
+        """Return the grade that confirming the suggestion gives, as forms say it; '' without one."""
+        if self.suggestion is None:
+            return ""
+        grade = self.suggestion.grade
+        return str(int(min(grade, grades))) if grade >= RELEVANT_GRADE else "0"
 
     @property
     def answers(self) -> bool | None:
@@ -94,6 +108,18 @@ class Reading:
     passages: Sequence[Passage]
     end: int | None
     who: str
+    grades: int = 1
+
+    @property
+    def lost(self) -> Sequence[Graded]:
+        """Return the reader's judgments whose text the list does not hold any more."""
+        mine = [one for one in self.view.judgments if one.reviewer == self.who]
+        return [one for one in mine if one.anchor == "lost"]
+
+    @property
+    def facts(self) -> str:
+        """Return the required facts as text: one a line, the ranks of the passages that state it."""
+        return "\n".join(", ".join(_told(fact, self.passages)) for fact in self.required)
 
     @property
     def judged(self) -> int:
@@ -120,10 +146,59 @@ class Reading:
     @property
     def own_word(self) -> str | None:
         """Return the outcome that the reader gave before."""
-        return next((r.outcome for r in self.view.reviews if r.reviewer == self.who), None)
+        return None if self._own is None else self._own.outcome
+
+    @property
+    def _own(self) -> Review | None:
+        return next((r for r in self.view.reviews if r.reviewer == self.who), None)
+
+    @property
+    def reference_answer(self) -> str | None:
+        """Return the reader's own reference answer, else the one that counts."""
+        own = self._own.reference_answer if self._own else None
+        return own or self.view.reference_answer
+
+    @property
+    def notes(self) -> str | None:
+        """Return the reader's own notes, else those that count."""
+        return (self._own.notes if self._own else None) or self.view.notes
+
+    @property
+    def required(self) -> Sequence[Sequence[str]]:
+        """Return the required facts of the reader's own word, else those that count."""
+        return (self._own.required if self._own else ()) or self.view.required
 
 
-def read(view: CaseView, who: str) -> Reading:
+def _told(fact: Sequence[str], passages: Sequence[Passage]) -> Iterator[str]:
+    yield from (str(one.rank) for one in passages if set(one.ids) & set(fact))
+    listed = {passage_id for one in passages for passage_id in one.ids}
+    yield from (f"id:{passage_id}" for passage_id in fact if passage_id not in listed)
+
+
+def facts_in(text: str, passages: Sequence[Passage]) -> list[list[str]]:
+    """Return the required facts that a text names, each as ids of passages. Raises UsageError.
+
+    A line is one fact: ranks of passages, with commas or spaces between; `id:NAME` is one outside the list.
+    """
+    at = {rank: one.ids for one in passages for rank in (one.rank, *one.also)}
+    facts: list[list[str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        ids: list[str] = []
+        for word in line.replace(",", " ").split():
+            if word.startswith("id:") and len(word) > 3:
+                ids.append(word[3:])
+            elif word.isdecimal() and int(word) in at:
+                ids.extend(at[int(word)])
+            else:
+                raise UsageError(
+                    f"required facts, line {number}: expected ranks from 1 to {len(at)}; got {word!r:.40}"
+                )
+        if ids:
+            facts.append(list(dict.fromkeys(ids)))
+    return facts
+
+
+def read(view: CaseView, who: str, grades: int = 1) -> Reading:
     """Return a case for a reader."""
     query = view.case.query or ""
     wanted = stems(query)
@@ -133,6 +208,7 @@ def read(view: CaseView, who: str) -> Reading:
         passages=[_passage(ranks, view, wanted, who) for ranks in _grouped(view.hits)],
         end=view.asked,
         who=who,
+        grades=grades,
     )
 
 
@@ -165,4 +241,5 @@ def _passage(ranks: Sequence[int], view: CaseView, wanted: frozenset[str], who: 
         grade=next((one.grade for one in given if one.reviewer == who), None),
         others=sorted({(one.reviewer, one.grade) for one in given if one.reviewer != who}),
         is_new=view.case.state == "needs_look" and not given,
+        suggestion=next((one for one in view.suggestions if one.passage_id in ids), None),
     )

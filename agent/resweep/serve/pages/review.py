@@ -47,7 +47,7 @@ STATES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "disputed": ("Disputed", ()),
     "all": ("All", ()),
 }
-GRADES: Mapping[str, float | None] = {"1": 1.0, "0": 0.0, "": None}
+GRADES: Mapping[str, float | None] = {"2": 2.0, "1": 1.0, "0": 0.0, "": None}
 
 
 class Review:
@@ -112,6 +112,7 @@ class Review:
             "states": STATES,
             "progress": self.progress(pipeline, cells) if pipeline else None,
             "targets": targets(self.desks) if pipeline else {},
+            "agreement": self.desks.store.agreement(pipeline) if pipeline else None,
         }
 
     def progress(self, pipeline: str, cells: Sequence[Cell]) -> Progress:
@@ -137,7 +138,12 @@ class Review:
             raise RequestError(HTTPStatus.NOT_FOUND, str(error)) from None
         if open_it and view.case.state in OPEN_STATES:
             store.open_case(case_id, visitor.name, LEASE_S)
-        return reading.read(view, visitor.name)
+        return reading.read(view, visitor.name, self.grades)
+
+    @property
+    def grades(self) -> int:
+        """The highest grade that a reviewer may give."""
+        return self.pages.agent.settings.label.grades
 
     def case_page(self, found: Reading, visitor: Visitor, kept: Mapping[str, str], **more: Any) -> Response:
         """Return the page of a case."""
@@ -146,10 +152,11 @@ class Review:
         after = Place(case.place, case.case_id)
         cells = store.case_cells()
         pace = store.reviewed_by(visitor.name, now - words.HOUR)
-        values = {"asking": (), "written": None, "saved": ""} | more
+        values = {"asking": (), "written": None, "saved": "", "trouble": ""} | more
+        status = HTTPStatus.CONFLICT if more.get("asking") else HTTPStatus.OK
         return render.page(
             "case.html",
-            HTTPStatus.CONFLICT if more.get("asking") else HTTPStatus.OK,
+            HTTPStatus.BAD_REQUEST if more.get("trouble") else status,
             **self.pages.frame(visitor, "review", cells),
             **self.common(kept, cells, case.pipeline),
             found=found,
@@ -166,9 +173,12 @@ class Review:
 
         def done() -> Response:
             rank, grade = fields.get("rank", ""), fields.get("grade", "")
-            if grade not in GRADES:
+            if grade not in GRADES or (GRADES[grade] or 0.0) > self.grades:
                 raise RequestError(HTTPStatus.BAD_REQUEST, f"there is no grade {grade!r:.20}")
             found = self.read(case_id, visitor)
+            if rank == "lost" and any(p.passage_id == fields.get("passage") for p in found.lost):
+                self.desks.store.judge(case_id, visitor.name, fields["passage"], None)
+                return to(address(case_id, kept))
             one = next((p for p in found.passages if str(p.rank) == rank), None)
             if one is None or fields.get("passage") != one.hit.id:
                 raise RequestError(
@@ -211,6 +221,10 @@ class Review:
                     "nothing was judged here",
                     do="Judge at least one passage, say that it is unanswerable, or skip it.",
                 )
+            try:
+                facts = reading.facts_in(fields.get("required", ""), found.passages)
+            except UsageError as error:
+                return self.case_page(found, visitor, kept, written=fields, trouble=str(error))
             for one in over if answer == "no" else ():
                 for passage_id in one.ids:
                     self.desks.store.judge(case_id, visitor.name, passage_id, 0.0, one.hit.text_hash)
@@ -218,8 +232,9 @@ class Review:
                 case_id,
                 visitor.name,
                 outcome,
-                reference_answer=fields.get("reference_answer", "").strip() or None,
-                notes=fields.get("notes", "").strip() or None,
+                reference_answer=said(fields, "reference_answer", found.reference_answer),
+                notes=said(fields, "notes", found.notes),
+                required=facts if facts or found.required else None,
             )
             return self.to_next(visitor, kept)
 
@@ -261,7 +276,7 @@ class Review:
         case_id, step = first
         store.undo(who, case_id)
         passage = str(step.details.get("passage", ""))
-        found = reading.read(store.case(case_id, who), who)
+        found = reading.read(store.case(case_id, who), who, self.grades)
         twins = next((set(p.ids) for p in found.passages if passage in p.ids), set())
         while (one := store.last_step(who)) is not None and one[0] == case_id:
             if str(one[1].details.get("passage", "")) not in twins or step.ts - one[1].ts > 1.0:
@@ -298,7 +313,8 @@ class Review:
         some = cases.with_lists(desks, filter_of({"state": "all"} | query), hits=form in ("run", "ragas"))
         parts = casefiles.checked_text(form, some)
         headers = {"content-disposition": f'attachment; filename="cases.{form}"'}
-        desks.store.record_audit(visitor.name, "cases.export", query.get("pipeline", ""), {"format": form})
+        told = (visitor.name, "cases.export", query.get("pipeline", ""), {"format": form})
+        await run_in_threadpool(desks.store.record_audit, *told)
         kind = TYPES.get(form, LINES)
         return StreamingResponse(iterate_in_threadpool(parts), media_type=kind, headers=headers)
 
@@ -331,6 +347,12 @@ class Review:
         rows = "; ".join(f"row {bad.row}: {bad.reason}" for bad in read.bad[:3])
         left = f" {words.many(len(read.bad), 'row')} could not be used: {rows}." if read.bad else ""
         return f"{done['new']} new, {done['merged']} merged, {done['kept']} kept as they were.{left}"
+
+
+def said(fields: Mapping[str, str], name: str, shown: str | None) -> str | None:
+    """Return what a field says: None where it was empty and stayed so, which takes nothing away."""
+    text = fields.get(name, "").strip()
+    return text if text or (shown and name in fields) else None
 
 
 def to(path: str) -> Response:

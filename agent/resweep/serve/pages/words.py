@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from resweep.domain.measures import RELEVANT_GRADE
+
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 VERDICTS: Mapping[str, str] = {
@@ -128,6 +130,15 @@ def many(n: int, one: str, more: str = "") -> str:
     return f"{count(n)} {one if n == 1 else more or one + 's'}"
 
 
+def graded(grade: float, grades: int = 1) -> str:
+    """Return a grade in words; `grades` is the highest that is given here."""
+    if grade < RELEVANT_GRADE:
+        return "does not"
+    if grades == 1:
+        return "answers it"
+    return "fully answers it" if grade > RELEVANT_GRADE else "partly answers it"
+
+
 def sentence(text: str) -> str:
     """Return a text that begins with a capital letter, unless it begins with a name."""
     return text[:1].upper() + text[1:] if text.partition(" ")[0] in _OPENERS else text
@@ -174,6 +185,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
             many,
         ),
         sentence,
+        graded,
         brief,
     )
 }

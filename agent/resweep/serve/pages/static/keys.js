@@ -4,7 +4,6 @@
   const OFF = "resweep.keys.off";
   const all = (query, root = document) => [...root.querySelectorAll(query)];
   const one = (query, root = document) => root.querySelector(query);
-  const waiting = new Map(); // passage -> key whose press was not saved
   let retry = 0;
   let aim = null; // where the focus goes once a judgment is drawn
 
@@ -59,9 +58,9 @@
 
   const KEYS = {
     j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
-    1: () => judge("1"), 0: () => judge("0"),
+    1: () => judge("1"), 0: () => judge("0"), 2: () => judge("2"), y: () => judge("y"),
     n: () => press("n"), s: () => press("s"), u: () => press("u"), a: () => press("a"),
-    e: () => write("e"), "/": () => write("/"), "?": () => ask("help"),
+    e: () => write("e"), f: () => write("f"), "/": () => write("/"), "?": () => ask("help"),
   };
 
   document.addEventListener("keydown", (event) => {
@@ -94,38 +93,100 @@
     }, { once: true });
   });
 
-  // A judgment that could not be sent is kept, said, and sent again.
+  // A judgment that could not be sent is kept in this browser, said, and sent again: from here, or from the
+  // next page of the review that is opened.
   const passageOf = (event) => event.target.closest?.(".pass");
-  function say() {
-    const state = document.getElementById("state");
-    if (state && waiting.size) state.textContent = `Not saved, ${waiting.size} waiting. Trying again.`;
+  const here = one(".case")?.dataset.case;
+  const BOX = `resweep.outbox.${one("[data-who]")?.dataset.who ?? ""}`;
+  const nameOf = (id) => `${here} ${id}`;
+  let box = {};
+  try {
+    box = JSON.parse(localStorage.getItem(BOX)) ?? {};
+  } catch {
+    localStorage.removeItem(BOX);
   }
+  const waiting = () => Object.keys(box).length;
+
+  function keep() {
+    if (waiting()) localStorage.setItem(BOX, JSON.stringify(box));
+    else localStorage.removeItem(BOX);
+  }
+  function say(text) {
+    const state = document.getElementById("state");
+    const told = text ?? (waiting() ? `Not saved, ${waiting()} waiting. Trying again.` : "");
+    if (state && told) state.textContent = told;
+  }
+  const lasting = (status) => status >= 400 && status < 500 && ![401, 408, 429].includes(status);
+
   function again() {
     retry = 0;
-    for (const [id, key] of [...waiting]) one(`#${CSS.escape(id)} button[data-key="${key}"]`)?.click();
+    for (const [name, held] of Object.entries(box)) {
+      const passage = held.case === here && document.getElementById(held.id);
+      if (passage) one(`button[data-key="${held.key}"]`, passage)?.click();
+      else send(name, held);
+    }
+  }
+  async function send(name, held) {
+    const csrf = one('input[name="csrf"]')?.value ?? "";
+    const body = new URLSearchParams({ csrf, keep: "", rank: held.rank, passage: held.passage, grade: held.grade });
+    try {
+      const answer = await fetch(`/case/${held.case}/judge`, {
+        method: "POST", body, headers: { "hx-request": "true" },
+      });
+      if (!answer.ok && !lasting(answer.status)) throw new Error(String(answer.status));
+      if (box[name] === held) delete box[name];
+      keep();
+      if (answer.ok) say();
+      else say(`A judgment of case ${held.case} was not saved: its list has changed.`);
+    } catch {
+      later();
+    }
+  }
+  function later() {
+    say();
+    retry ||= setTimeout(again, 2000);
   }
   function failed(event) {
     const passage = passageOf(event);
     if (!passage) return;
-    waiting.set(passage.id, passage.dataset.sent ?? "1");
-    say();
+    if (lasting(event.detail?.ctx?.response?.status)) {
+      delete box[nameOf(passage.id)];
+      keep();
+      say("Not saved. Reload the page: the list may have changed.");
+      return;
+    }
+    const field = (name) => one(`input[name="${name}"]`, passage)?.value ?? "";
+    box[nameOf(passage.id)] = {
+      case: here, id: passage.id, key: passage.dataset.sent ?? "1", grade: passage.dataset.grade ?? "1",
+      rank: field("rank"), passage: field("passage"),
+    };
+    keep();
     if (aim) go(document.getElementById(aim));
-    retry ||= setTimeout(again, 2000);
+    later();
   }
   document.addEventListener("submit", (event) => {
     const passage = passageOf(event);
-    if (passage && event.submitter) passage.dataset.sent = event.submitter.dataset.key;
+    if (passage && event.submitter) {
+      passage.dataset.sent = event.submitter.dataset.key;
+      passage.dataset.grade = event.submitter.value;
+    } else if (event.target.id === "done" && waiting()) {
+      event.preventDefault(); // what was judged goes first
+      say();
+    }
   }, true);
   document.addEventListener("htmx:error", failed);
   document.addEventListener("htmx:response:error", failed);
   document.addEventListener("htmx:after:swap", (event) => {
     const id = passageOf(event)?.id ?? event.detail?.ctx?.target?.id;
-    if (id) waiting.delete(id);
+    if (id) delete box[nameOf(id)];
+    keep();
     const next = document.getElementById(aim ?? id ?? "");
     aim = null;
     go(next);
     say();
   });
+  window.addEventListener("online", again);
+  if (waiting()) later();
 
   const off = document.getElementById("keys-off");
   function shown() {
