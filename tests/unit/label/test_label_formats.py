@@ -266,3 +266,13 @@ def test_what_is_no_ragas_sample_is_told() -> None:
     """A conversation, and broken JSON."""
     found = ragas.read(['{"user_input": [{"content": "hi"}]}', "{"])
     assert [b.row for b in found.bad] == [1, 2]
+
+
+def test_a_quote_that_is_never_closed_costs_its_own_row_alone() -> None:
+    """The rows after it are read, not swallowed; a cell of several lines stays one."""
+    body = 'question,answer\n"two\nlines","a"\nhow,"torn\nwhat,b\nwhere,c\n'
+    read = table.read(body.encode())
+    assert [case.query for case in read.lines] == ["two\nlines", "what", "where"]
+    assert [(bad.row, bad.reason) for bad in read.bad] == [
+        (4, "expected the quote that this row opens to be closed")
+    ]

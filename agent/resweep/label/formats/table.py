@@ -75,12 +75,12 @@ def read(body: bytes, *, link_is_passage: bool = False) -> ReadCases:
     """
     csv.field_size_limit(FIELD_MAX)
     text = _decoded(body)
-    rows = csv.reader(io.StringIO(text, newline=""), dialect=_dialect(text))
     found = ReadCases()
-    _, heading = next(_checked(rows, found), (0, []))
+    rows = _checked(text, found)
+    _, heading = next(rows, (0, []))
     columns, wide = _columns(heading), len(heading)
     seen: dict[str, int] = {}
-    for number, row in _checked(rows, found):
+    for number, row in rows:
         if any(cell.strip() for cell in row[wide:]):
             reason = f"expected at most {wide} cells, as in the heading; got {len(row)}"
             found.bad.append(BadRow(number, f"{reason}: put what holds a separator in quotes"))
@@ -89,18 +89,37 @@ def read(body: bytes, *, link_is_passage: bool = False) -> ReadCases:
     return found
 
 
-def _checked(reader: Any, found: ReadCases) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows that are not blank, with the number of their last line; broken ones are told."""
+def _checked(text: str, found: ReadCases) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows that are not blank, with the number of their last line; broken ones are told.
+
+    A quote that is never closed would swallow the rest of the file: its line is told, the rest is read.
+    """
+    dialect, lines, offset = _dialect(text), list(io.StringIO(text, newline="")), 0
+    reader = csv.reader(lines, dialect)
     while True:
+        begun = offset + reader.line_num
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            found.bad.append(BadRow(reader.line_num, f"expected a row of CSV; {error}"))
+            found.bad.append(BadRow(offset + reader.line_num, f"expected a row of CSV; {error}"))
             continue
-        if any(cell.strip() for cell in row):
-            yield reader.line_num, row
+        if offset + reader.line_num == len(lines) and _is_torn(lines[begun:], dialect):
+            found.bad.append(BadRow(begun + 1, "expected the quote that this row opens to be closed"))
+            offset = begun + 1
+            reader = csv.reader(lines[offset:], dialect)
+        elif any(cell.strip() for cell in row):
+            yield offset + reader.line_num, row
+
+
+def _is_torn(lines: list[str], dialect: Any) -> bool:
+    """Whether a file ends inside a quoted cell of its last row."""
+    try:
+        list(csv.reader(lines, dialect, strict=True))
+    except csv.Error as error:
+        return "end of data" in str(error)
+    return False
 
 
 def _take(
