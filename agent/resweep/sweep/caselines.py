@@ -151,5 +151,6 @@ def _split(raw: object) -> Split | None:
 def _slices(raw: Mapping[str, Any]) -> dict[str, str]:
     given = raw.get("slices")
     slices = {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
-    stratum = raw.get("stratum")
-    return {"stratum": str(stratum), **slices} if stratum else slices
+    # questions written from passages are easier than real ones, so that origins are told apart
+    told = {"stratum": raw.get("stratum"), "origin": raw.get("provenance")}
+    return {name: str(value) for name, value in told.items() if value} | slices

@@ -102,3 +102,10 @@ def test_an_unsplit_case_is_for_tuning() -> None:
     splits = split_cases([Case(case_id="a"), Case(case_id="b", split="holdout")])
     assert [c.case_id for c in splits.tune] == ["a"]
     assert [c.case_id for c in splits.holdout] == ["b"]
+
+
+def test_the_origin_of_a_case_is_a_slice() -> None:
+    """Synthetic questions are reported apart from real ones; what a case says of itself goes before."""
+    line = {"case_id": "c1", "query": "q", "stratum": "uniform", "provenance": "synthetic"}
+    assert case_of(line).slices == {"stratum": "uniform", "origin": "synthetic"}
+    assert case_of({**line, "slices": {"origin": "faq"}}).slices == {"stratum": "uniform", "origin": "faq"}
