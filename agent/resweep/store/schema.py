@@ -372,6 +372,7 @@ cases = _table(
     Index(None, "pipeline", "place"),
     Index(None, "pipeline", "state", "place"),
     Index(None, "pipeline", "stratum", "state", "place"),
+    Index(None, "pipeline", "stratum", "state", "split", "plan", "weight"),  # counts need nothing else
     Index(None, "pipeline", "state", "created"),
     Index(None, "cluster"),
 )

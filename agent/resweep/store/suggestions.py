@@ -11,7 +11,7 @@ from resweep.domain.case import OPEN_STATES, Agreement, Suggestion
 from resweep.domain.event import Hit
 from resweep.domain.measures import RELEVANT_GRADE
 from resweep.store.cases import decode_hits
-from resweep.store.names import plain
+from resweep.store.names import label, plain
 from resweep.store.part import Part
 from resweep.store.schema import cases, judgments, lists, suggestions
 
@@ -84,16 +84,21 @@ class SuggestionsPart(Part):
                 _sum(blind).label("blind"),
                 _sum(blind & same).label("blind_agree"),
             )
-            .select_from(judgments)
+            .select_from(suggestions)
             .join(
-                suggestions,
-                (suggestions.c.case_id == judgments.c.case_id)
-                & (suggestions.c.passage_id == judgments.c.passage_id),
+                judgments,
+                (judgments.c.case_id == suggestions.c.case_id)
+                & (judgments.c.passage_id == suggestions.c.passage_id),
             )
-            .join(cases, cases.c.id == judgments.c.case_id)
-            .where(cases.c.pipeline == pipeline)
+            .join(cases, cases.c.id == suggestions.c.case_id)
+            .where(
+                cases.c.pipeline == label(pipeline),
+                judgments.c.case_id.in_(select(suggestions.c.case_id)),  # few of all judgments
+            )
         )
         with self._db.read() as connection:
+            if connection.execute(select(suggestions.c.case_id).limit(1)).first() is None:
+                return Agreement()
             row = connection.execute(query).mappings().one()
         return Agreement(**{name: int(value or 0) for name, value in row.items()})
 
