@@ -92,13 +92,19 @@ class Review:
                 **self.pages.frame(visitor, "review", cells),
                 **self.common(kept, cells),
                 rows=rows,
-                total=store.case_count(of) if of.words or of.disputed else counted(cells, of),
+                total=self.total(of, cells, len(rows), first=not query.get("after")),
                 onward=onward,
                 first=not query.get("after"),
                 said=query.get("said", "")[:300],
             )
 
         return await run_in_threadpool(made)
+
+    def total(self, of: Filter, cells: Sequence[Cell], shown: int, *, first: bool) -> int:
+        """Return how many cases a filter has; a first page that is not full has them all."""
+        if first and shown < PAGE:
+            return shown
+        return self.desks.store.case_count(of) if of.words or of.disputed else counted(cells, of)
 
     def common(self, kept: Mapping[str, str], cells: Sequence[Cell], pipeline: str = "") -> dict[str, Any]:
         """Return what queue and case page share: the filter, its choices, the progress of the pipeline."""

@@ -5,7 +5,6 @@
   const all = (query, root = document) => [...root.querySelectorAll(query)];
   const one = (query, root = document) => root.querySelector(query);
   let retry = 0;
-  let aim = null; // where the focus goes once a judgment is drawn
 
   const passages = () => all(".pass");
   const current = () => document.activeElement?.closest?.(".pass") ?? one(".pass[data-at]");
@@ -33,9 +32,9 @@
     const button = passage && one(`button[data-key="${key}"]`, passage);
     if (!button) return;
     const list = passages();
-    aim = (list[list.indexOf(passage) + 1] ?? passage).id;
-    if (button.getAttribute("aria-pressed") === "true") go(document.getElementById(aim));
-    else button.click();
+    const next = list[list.indexOf(passage) + 1] ?? passage;
+    if (button.getAttribute("aria-pressed") !== "true") button.click();
+    go(next); // at once: the next key is meant for it, however slow the answer is
   }
 
   function press(key) {
@@ -81,16 +80,19 @@
   });
 
   // "Unanswerable" asks once.
+  let asked = null;
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.('button[value="unanswerable"]');
     if (!button || button.dataset.sure) return;
     event.preventDefault();
+    asked = button;
     const dialog = ask("sure");
-    dialog?.addEventListener("close", () => {
-      if (dialog.returnValue !== "yes") return;
-      button.dataset.sure = "1";
-      button.click();
-    }, { once: true });
+    if (dialog) dialog.returnValue = "";
+  });
+  document.getElementById("sure")?.addEventListener("close", (event) => {
+    if (event.target.open || event.target.returnValue !== "yes" || !asked) return;
+    asked.dataset.sure = "1";
+    asked.click();
   });
 
   // A judgment that could not be sent is kept in this browser, said, and sent again: from here, or from the
@@ -161,7 +163,6 @@
       rank: field("rank"), passage: field("passage"),
     };
     keep();
-    if (aim) go(document.getElementById(aim));
     later();
   }
   document.addEventListener("submit", (event) => {
@@ -180,9 +181,7 @@
     const id = passageOf(event)?.id ?? event.detail?.ctx?.target?.id;
     if (id) delete box[nameOf(id)];
     keep();
-    const next = document.getElementById(aim ?? id ?? "");
-    aim = null;
-    go(next);
+    if (!document.activeElement?.closest(".pass, .done, dialog")) go(document.getElementById(id ?? ""));
     say();
   });
   window.addEventListener("online", again);
