@@ -82,6 +82,39 @@ def test_a_live_sweep_prints_the_documented_object(run: Run) -> None:
     assert (told["measured"]["how"], told["labelled_set"]["cases"]) == ("live", 40)
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--objective", "nonsense"), "expected an objective among"),
+        (("--objective", "answer_accuracy"), "it needs answers"),
+        (("--baseline", "9"), "expected --baseline among the depths 1, 2, 4"),
+        (("--critical", "nonsense"), "expected a critical slice as name=value"),
+        (("--constraint", "foo"), "expected a constraint"),
+        (("--margin", "-3"), "a margin from 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_a_call(words: tuple[str, str], says: str, run: Run) -> None:
+    """Calls may be dear."""
+    done = run(*LIVE, *words)
+    assert (done.exit_code, says in done.stderr) == (2, True)
+    assert "swept_app" not in sys.modules
+
+
+def test_the_choice_is_set_against_the_baseline_in_words(run: Run) -> None:
+    """Which k, what it gains, on how many cases."""
+    told = run(*LIVE, "--baseline", "1").stdout
+    assert "against k = 1: ndcg " in told
+    assert " cases gained, " in told
+
+
+def test_cases_of_which_none_can_be_used_are_refused(run: Run) -> None:
+    """With the first reason; a sweep of nothing is no sweep."""
+    Path("bad.jsonl").write_text('{"case_id": "c1", "query": "q", "judgments": [{"id": "d1", "grade": 1}]}\n')
+    done = run("sweep", "--retriever", "swept_app:retriever", "--cases", "bad.jsonl", "--k", "1,2")
+    assert done.exit_code == 2
+    assert "bad.jsonl: none of 1 cases can be used; line 1: expected" in done.stderr
+
+
 def test_a_dry_run_asks_for_nothing_and_says_the_cost(run: Run) -> None:
     """Equal questions are asked once: 8 texts, 5 depths."""
     done = run(*LIVE, "--config", "rag.json", "--dry-run", "--json")

@@ -111,6 +111,11 @@ def cases_from(source: CaseSource) -> tuple[list[Case], list[str]]:
     if source.queries is not None:
         texts = read_queries(source.queries)
         cases = [replace(case, query=case.query or texts.get(case.case_id)) for case in cases]
+    if left_out and not cases:
+        first = left_out[0]
+        raise InputError(
+            f"{source.path}: none of {len(left_out)} cases can be used; line {first.line}: {first.reason}"
+        )
     notes = [f"line {line.line} of {source.path} takes no part: {line.reason}" for line in left_out]
     if source.smoke is not None:
         whole = len(cases)
@@ -178,6 +183,15 @@ class Choosing:
             looks=Looks(look=self.look),
         )
         return chosen if self.seed is None else replace(chosen, seed=self.seed)
+
+    def check(self, measures: Sequence[str], ks: Sequence[int], *, answers: bool) -> None:
+        """Raise UsageError for what cannot be meant, before a call is paid for."""
+        if not ks or min(ks) < 1:
+            raise UsageError(f"expected depths k of at least 1, got {list(ks)}; give e.g. 3, 5, 8")
+        self.settings(measures).check((*measures, *(ANSWER_MEASURES if answers else ())))
+        if self.baseline is not None and self.baseline not in ks:
+            told = ", ".join(map(str, ks))
+            raise UsageError(f"expected --baseline among the depths {told}; got {self.baseline}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resweep.domain.errors import UsageError
 from resweep.sweep.answers import Judged
 from resweep.sweep.choose import Choice, choose
 from resweep.sweep.compare import Compared, compare_depths
@@ -130,9 +129,7 @@ def _shown(slices: Sequence[Slice], tune: Evidence, settings: SweepSettings) -> 
     nothing = np.zeros(len(tune.cases), dtype=bool)
     absent = []
     for wanted in settings.critical:
-        name, sign, value = wanted.partition("=")
-        if not sign:
-            raise UsageError(f"expected a critical slice as name=value, e.g. language=de; got `{wanted}`")
+        name, _, value = wanted.partition("=")
         if wanted not in labels:
             absent.append(Slice(name, value, nothing))
     return [*slices, *absent]

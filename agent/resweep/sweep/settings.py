@@ -82,6 +82,9 @@ class SweepSettings:
             raise UsageError(
                 f"expected an objective among {', '.join(measures)}, got `{self.objective}`: {asked}"
             )
+        for wanted in self.critical:
+            if "=" not in wanted:
+                raise UsageError(f"expected a critical slice as name=value, e.g. language=de; got `{wanted}`")
         if not 0 < self.alpha < 1 or self.resamples < 100 or self.margin_used() < 0:
             raise UsageError(
                 "expected alpha in (0, 1), at least 100 resamples and a margin from 0, got "

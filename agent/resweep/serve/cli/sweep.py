@@ -171,6 +171,7 @@ def sweep(
     as_json: frame.Json = False,
 ) -> None:
     """Sweep every depth on the labelled cases, live or on recorded lists, and choose one that holds up."""
+    from resweep.domain.measures import DEFINITIONS
     from resweep.serve.parts import rules_of
     from resweep.serve.sweeping import CaseSource, Choosing, cases_from, identity_of, policy_of
     from resweep.sweep.settings import DEFAULT_DEPTHS, parse_depths
@@ -198,6 +199,7 @@ def sweep(
         look=look,
     )
     ks = parse_depths(k) if k else DEFAULT_DEPTHS
+    choosing.check(tuple(DEFINITIONS), ks, answers=generator is not None)
     if path is not None:
         known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
     else:
@@ -543,12 +545,23 @@ def say_report(told: dict[str, Any]) -> None:
     else:
         of = f" of {chosen['candidate_k']} candidates" if grid else ""
         frame.say(f"chosen: k = {chosen['context_k']}{of}: {chosen['why']}")
+    if told["comparison"] is not None:
+        frame.say(_against(told["comparison"]))
     if told["holdout"] is not None:
         frame.say(f"holdout: {told['holdout']['text']}")
     for found in told["diagnosis"]:
         frame.say(f"  {found['text']}")
     for note in told["notes"]:
         frame.say(f"  note: {note}")
+
+
+def _against(found: dict[str, Any]) -> str:
+    """Return the comparison with the baseline, case by case, in one line."""
+    return (
+        f"against k = {found['against']['context_k']}: {found['measure']} {found['before']:.3f} -> "
+        f"{found['after']:.3f}, {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]; "
+        f"{found['gained']} cases gained, {found['lost']} lost, {found['same']} as before"
+    )
 
 
 def _row(point: dict[str, Any], told: dict[str, Any], shown: Sequence[str], grid: bool) -> list[str]:
