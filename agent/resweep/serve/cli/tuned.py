@@ -189,6 +189,8 @@ def _from_report(
         raise UsageError(
             f"{path} is a report on {report['pipeline']!r}; got {pipeline!r}: name that pipeline"
         )
+    if not report["basis_hash"]:
+        raise UsageError(f"{path} does not say what config it was measured for: sweep with --config FILE")
     return {**acceptance_of(report, k, candidate_k), "because": because or in_short(report)}
 
 
