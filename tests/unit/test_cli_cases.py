@@ -39,6 +39,13 @@ def test_a_csv_goes_in_and_every_bad_row_is_told(home: Path) -> None:
     assert listed["progress"][0]["waiting"] == 1
 
 
+def test_cases_that_name_no_pipeline_are_filed_under_the_only_one_or_refused(home: Path) -> None:
+    """Never silently somewhere: the note says where, and several pipelines are a question to the person."""
+    (home / "faq.csv").write_text("question,answer,link\nHow do refunds work?,In 30 days,https://a/b\n")
+    assert "filed under 'unknown'" in run("cases", "import", "faq.csv")["notes"][0]
+    assert run("cases", "import", "faq.csv", "--pipeline", "bot")["notes"] == []
+
+
 def beir(folder: Path) -> Path:
     """Write a small BEIR folder."""
     (folder / "qrels").mkdir(parents=True)

@@ -150,7 +150,7 @@ def test_status_and_maintenance_work_on_the_store_while_no_agent_runs(run: Run) 
     assert run("maintenance", "end", "bot").exit_code == 2
     assert run("maintenance", "start", "bot", "--for", "soon").exit_code == 2
     assert run("flags", "list").stdout == "No flag is open.\n"
-    assert "No pipeline 'bto' was seen" in run("flags", "list", "--pipeline", "bto").stdout
+    assert "no pipeline 'bto' was seen" in run("flags", "list", "--pipeline", "bto").stdout
     assert run("flags", "ack", "none").exit_code == 2
 
 

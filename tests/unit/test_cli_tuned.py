@@ -157,6 +157,32 @@ def test_an_unusable_lock_file_is_2(run: Run) -> None:
     assert run("check", "rag.json", "--lock", "none.lock").exit_code == 2
 
 
+@pytest.mark.parametrize("depth", ["eight", 0, True, 2.5])
+def test_a_depth_that_is_none_is_2(run: Run, depth: object) -> None:
+    """Before it says that all is well."""
+    lock_file()
+    config_file({**CONFIG, "context_k": depth})
+    done = run("check", "rag.json")
+    assert done.exit_code == 2
+    assert f"expected `config.context_k`, a whole number from 1 on; got {depth!r}" in done.stderr
+
+
+def test_a_config_that_states_no_depth_is_valid_with_that_said(run: Run) -> None:
+    """Its basis is tuned; the depth it runs with is known to nobody here."""
+    lock_file()
+    config_file({"embedder": CONFIG["embedder"], "candidate_k": 50})
+    code, told = checked(run)
+    assert (code, told["state"]) == (0, "valid")
+    assert told["why"].endswith("declares no context_k, so whether it runs at that depth is not known")
+
+
+def test_what_was_added_or_removed_is_told_as_absent_before_or_after(run: Run) -> None:
+    """In words that are nobody's value."""
+    lock_file()
+    config_file({**CONFIG, "reranker": {"model": "r1"}})
+    assert 'reranker: (absent) -> {"model": "r1"}' in run("check", "rag.json").stdout
+
+
 def test_accept_makes_a_checked_config_valid(run: Run) -> None:
     """Recorded in the store and in the lock file; who and why are kept."""
     config_file()

@@ -27,7 +27,7 @@ def declared(
     record = tuned.get(c.record.basis)
     yield from _config_changed(p, c, record, now, s, differ)
     if record is None:
-        yield from _untuned(p, c)
+        yield from _untuned(p, c, tuned)
     else:
         yield from _k_mismatch(p, c, record)
         yield from _record_expired(p, c, record, now)
@@ -94,7 +94,7 @@ def _changed_evidence(
     return {"from_config": before, "to_config": after, "changed": changed, "calls": calls}
 
 
-def _untuned(p: PipelineState, c: ConfigState) -> Iterator[Finding]:
+def _untuned(p: PipelineState, c: ConfigState, tuned: Tuned) -> Iterator[Finding]:
     if p.change is not None and p.change.to_basis == c.record.basis:
         return  # said already, and better, by config_changed
     k, _ = live_depths(c)
@@ -103,6 +103,9 @@ def _untuned(p: PipelineState, c: ConfigState) -> Iterator[Finding]:
     if c.record.default_k is not None:
         framework = str(c.record.observed.get("framework", "the framework"))
         told = f"k = {c.record.default_k} is only the default of {framework}: nobody chose it"
+    if tuned:  # on record before this agent saw any traffic: a lock file from an earlier config
+        last = max(tuned.values(), key=lambda one: one.tuned_at)
+        told += f" (k = {last.context_k} was, for basis {last.basis}, which does not run)"
     yield Finding(
         reason="untuned",
         layer="declared",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import msgspec
@@ -15,7 +14,7 @@ from resweep.domain.fingerprint import depths, fingerprint
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.verdict import TunedK, Verdict
 from resweep.schedule.canaries import facts_now
-from resweep.store.names import label
+from resweep.store.names import label, unseen
 from resweep.store.sql import SqlStore
 
 K_MAX = 10_000
@@ -142,10 +141,7 @@ def config_meant(wish: Acceptance, store: SqlStore, verdicts: Sequence[Verdict])
     """Return the config that an acceptance is about. Raises UsageError where there is none such."""
     configs = store.configs(wish.pipeline)
     if not configs:
-        names = store.pipelines()
-        near = get_close_matches(wish.pipeline, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names) or 'none'}"
-        raise UsageError(f"no pipeline {wish.pipeline!r} was seen; {hint}")
+        raise UsageError(unseen(wish.pipeline, store.pipelines()))
     if wish.config is not None:
         found = [c for c in configs if c.config.startswith(wish.config[:12]) or c.basis == wish.config]
         if not found:

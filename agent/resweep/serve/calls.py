@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +22,7 @@ from resweep.serve.accepting import Words
 from resweep.serve.agent import Desks
 from resweep.serve.body import RequestError
 from resweep.store.intake import check_feedback
-from resweep.store.names import label
+from resweep.store.names import label, unseen
 from resweep.store.sql import SqlStore
 
 Answer = dict[str, object]
@@ -209,9 +208,11 @@ def _adopt(bench: Bench, records: list[TunedK], by: str, action: str, details: d
     subject = ", ".join(sorted({record.pipeline for record in records}))
     bench.store.record_audit(by, action, subject, details)
     changes = bench.desk.sit()
+    running = {v.pipeline: v.basis for v in reversed(bench.desk.verdicts(bench.desk.now()))}
     return {
         "schema": ACCEPT_SCHEMA,
         "tuned": [accepting.tuned_object(record) for record in records],
+        "running": {r.pipeline: running.get(r.pipeline) for r in records},
         "cleared": [change.flag.key for change in changes if change.kind == "cleared"],
     }
 
@@ -259,9 +260,7 @@ def _unseen(bench: Bench, pipeline: str) -> Iterator[str]:
     """Yield a note on a pipeline nobody has seen: new, or a slip, which would page in spite of the work."""
     names = bench.store.pipelines()
     if label(pipeline) not in names:
-        near = get_close_matches(pipeline, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names) or 'none'}"
-        yield f"no pipeline {pipeline!r} was seen so far; {hint}"
+        yield unseen(pipeline, names)
 
 
 def _positive(seconds: float) -> float:

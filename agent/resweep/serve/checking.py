@@ -97,6 +97,10 @@ def read_config(path: Path) -> Described:
         raise InputError(
             f"{path}: expected `config`, a mapping of parts; got {config!r:.60}: see `resweep init`"
         )
+    for name in ("context_k", "candidate_k"):
+        depth = config.get(name)
+        if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
+            raise InputError(f"{path}: expected `config.{name}`, a whole number from 1 on; got {depth!r:.60}")
     return Described(pipeline, config)
 
 
@@ -179,7 +183,9 @@ def _state(
     differs = _depths_that_differ(found, tuned)
     if differs:
         return "suspect", f"{pipeline} does not run at its tuned depth: {' and '.join(differs)}"
-    return "valid", f"k = {tuned.context_k} was tuned for this config"
+    silent = depths(found.document)[0] is None
+    unsaid = "; it declares no context_k, so whether it runs at that depth is not known" * silent
+    return "valid", f"k = {tuned.context_k} was tuned for this config{unsaid}"
 
 
 def _depths_that_differ(found: Fingerprint, tuned: TunedK) -> list[str]:

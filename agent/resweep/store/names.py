@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 
 from resweep.domain.errors import InputError
@@ -36,3 +38,10 @@ def plain(what: str, value: str, longest: int = 200) -> str:
     if not value or len(value) > longest or _UNFIT.search(value):
         raise InputError(f"expected {what} of 1 to {longest} plain characters; got {value[:40]!r}")
     return value
+
+
+def unseen(pipeline: str, known: Sequence[str]) -> str:
+    """Return the sentence on a pipeline that nobody has seen: a slip, or one that is still to come."""
+    near = get_close_matches(pipeline, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known) or 'none'}"
+    return f"no pipeline {pipeline!r} was seen so far; {hint}"

@@ -39,6 +39,8 @@ def test_from_spool_to_flag_to_metric_and_back(traffic: Any, agents: Agents, unt
     series = f'basis="{new.basis}",component="embedder",config="{new.config}",pipeline="bot"'
     assert agent.metric(f'resweep_sweep_required{{{series},reason="config_changed"}}') == [1]
     assert agent.get("/v1/status")["pipelines"][0]["verdict"] == "expired"
+    other = {"pipeline": "bot", "context_k": 5, "document": {"embedder": {"model": "m3"}}}
+    assert agent.call("/v1/accept", other)[1]["running"] == {"bot": new.basis}  # and not what was accepted
     assert agent.call("/v1/accept", {"pipeline": "bot", "context_k": 8})[1]["cleared"] == [flag["key"]]
     assert agent.metric(f'resweep_sweep_required{{{series},reason="config_changed"}}') == [0]
     assert agent.get("/v1/status")["pipelines"][0]["verdict"] == "valid"

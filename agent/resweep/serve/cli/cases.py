@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resweep.domain.errors import UsageError
+from resweep.domain.event import UNKNOWN
 from resweep.serve.cli import frame
 
 if TYPE_CHECKING:
@@ -136,15 +137,36 @@ def take(
     counts = {"new": 0, "merged": 0, "kept": 0}
     bad = [{"file": str(p), "row": b.row, "reason": b.reason} for p, found in read for b in found.bad]
     with _access(settings, url) as at:
+        notes = _name_pipeline([line for _, found in read for line in found.lines], at)
         for path, found in read:
             bad += _send_in(at, path, found.lines, by or _me(), counts)
-    told = {"schema": "resweep.cases-import/1", **counts, "bad": bad}
+    told = {"schema": "resweep.cases-import/1", **counts, "bad": bad, "notes": notes}
     if as_json:
         frame.print_json(told)
     else:
         _say_taken(told)
     if bad:
         raise typer.Exit(1)
+
+
+def _name_pipeline(cases: list[Any], at: Access) -> list[str]:
+    """Give cases that name no pipeline the only one there is, and say so.
+
+    Raises UsageError where there are several.
+    """
+    nameless = [case for case in cases if not case.pipeline]
+    if not nameless:
+        return []
+    known = [one["name"] for one in at.status()["pipelines"]]
+    if len(known) > 1:
+        raise UsageError(
+            f"{len(nameless)} of {len(cases)} cases name no pipeline, and there are {', '.join(known)}: "
+            "name theirs with --pipeline NAME"
+        )
+    name = known[0] if known else UNKNOWN
+    for case in nameless:
+        case.pipeline = name
+    return [f"{len(nameless)} cases name no pipeline: filed under {name!r} (--pipeline NAME names theirs)"]
 
 
 def _send_in(
@@ -167,6 +189,8 @@ def _say_taken(told: dict[str, Any]) -> None:
         f"{told['new']} new, {told['merged']} merged into cases that ask the same, {told['kept']} kept as "
         f"people judged them, {len(told['bad'])} rows that could not be used"
     )
+    for note in told["notes"]:
+        frame.say(f"  {note}")
     for one in told["bad"][:BAD_SHOWN]:
         frame.say(f"  {one['file']}, row {one['row']}: {one['reason']}")
     if len(told["bad"]) > BAD_SHOWN:

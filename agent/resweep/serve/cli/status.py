@@ -127,16 +127,18 @@ def flags_list(
 
     with access(frame.settings_of(settings).settings, url) as agent:
         told = agent.flags(pipeline, every)
-        known = [one["name"] for one in agent.status()["pipelines"]] if pipeline else []
-    if as_json:
-        frame.print_json(told)
-        return
+        if as_json:
+            frame.print_json(told)
+            return
+        known = [one["name"] for one in agent.status()["pipelines"]]
     for flag in told["flags"]:
         _say_flag(flag)
     if not told["flags"]:
         frame.say("No flag is open.")
     if pipeline and pipeline not in known:
-        frame.say(f"No pipeline {pipeline!r} was seen; known are: {', '.join(known) or 'none'}")
+        from resweep.store.names import unseen
+
+        frame.say(unseen(pipeline, known))
 
 
 def _say_flag(flag: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,9 +75,12 @@ def _say_checked(checked: Checked, lock: Path | None) -> None:
     if checked.found.omitted:
         frame.say(f"  left out as secrets: {', '.join(checked.found.omitted)}")
     for change in checked.changed:
-        frame.say(
-            f"  {change.path}: {change.before!r} -> {change.after!r}  ({change.effect}: {change.because})"
-        )
+        before, after = (_part(side) for side in (change.before, change.after))
+        frame.say(f"  {change.path}: {before} -> {after}  ({change.effect}: {change.because})")
+
+
+def _part(value: object) -> str:
+    return "(absent)" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def lock_path(given: str | None, settings: Settings, *starts: Path) -> Path | None:
@@ -153,13 +157,16 @@ def accept(
             f"{record['pipeline']}: k = {record['context_k']} is the tuned depth of basis {record['basis']}"
             f"{' for now' if record['provisional'] else ''}"
         )
+        runs = told["running"][record["pipeline"]]
+        if runs not in (None, record["basis"]):
+            frame.say(f"  note: basis {runs} runs now, of which this says nothing")
     for key in told["cleared"]:
         frame.say(f"  cleared {key}")
     frame.say(
         f"  written to {written}"
         if written
-        else "  no resweep.lock from here upward: where the agent follows one (`resweep status` names it), "
-        "run `resweep lock pull --lock FILE`; without --lock it makes one here"
+        else "  kept by the agent alone: there is no resweep.lock here or in a folder above. To make one for "
+        "review, run `resweep lock pull`"
     )
 
 

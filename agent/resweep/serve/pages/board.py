@@ -234,7 +234,7 @@ def story(
     """Return what happened to a pipeline."""
     name, config = str(row["name"]), row["config"]
     seen = store.configs_seen(name)
-    change = last_change(seen, config, rules)
+    change = last_change(seen, config, rules, _traffic(store, name, now))
     before, after = _hours(store, name, config, change, now)
     compared = figures.compare(before, after) if change else []
     worse = [one.name for one in compared if one.word == "worse"]
@@ -256,15 +256,27 @@ def story(
     )
 
 
+def _traffic(store: SqlStore, name: str, now: float) -> Iterator[Window]:
+    """Yield the windows of a month: hours, and the last day by minutes."""
+    month, day = _hour(now - 30 * words.DAY), _hour(now - words.DAY)
+    yield from store.hours(name, month, day)
+    yield from store.windows(name, day, int(now // 60) + 1)
+
+
 def _hours(
     store: SqlStore, name: str, config: str | None, change: ConfigChange | None, now: float
 ) -> tuple[list[Window], list[Window]]:
-    """Return the hours of both configs: at most 7 days before a change, all since."""
+    """Return the hours of both configs: at most 7 days before a change, all since.
+
+    The hour of the change is read by minutes, where they are still kept.
+    """
     at = change.at if change else now - BEFORE_S
     other = change.before.record.config if change else None
     found = store.hours(name, _hour(at - BEFORE_S if change else at), int(now // 60) + 1)
     before = [w for w in found if w.config == other and w.minute * 60.0 <= at]
-    return before, [w for w in found if w.config == config and w.minute >= _hour(at)]
+    minutes = store.windows(name, int(at // 60), _hour(at) + 60) if change else []
+    after = [*minutes, *(w for w in found if w.minute >= _hour(at) + (60 if minutes else 0))]
+    return before, [w for w in after if w.config == config]
 
 
 def _hour(ts: float) -> int:
@@ -283,7 +295,8 @@ def _steps(
     found = read(name, int(since // 60), int(now // 60) + 1)
     other = change.before.record.config if change else None
     before = [w for w in found if w.config == other and w.minute * 60.0 <= at]
-    after = [w for w in found if w.config == config and w.minute * 60.0 >= (at - 3600.0 if change else 0.0)]
+    since = at - 60.0 * step if change else 0.0
+    after = [w for w in found if w.config == config and w.minute * 60.0 > since]
     return before, after, step
 
 
@@ -332,10 +345,17 @@ def _way_back(
     return None if best is None else (best, tuned[best.record.basis])
 
 
-def timeline(store: SqlStore, name: str, rules: InvalidationRules) -> list[Entry]:
-    """Return what happened to a pipeline, newest first: configs, tuned depths, flags that went."""
+def timeline(
+    store: SqlStore, name: str, rules: InvalidationRules, last: ConfigChange | None = None
+) -> list[Entry]:
+    """Return what happened to a pipeline, newest first: configs, tuned depths, flags that went.
+
+    `last` is how the config in charge came to run.
+    """
     seen = store.configs_seen(name)
     entries = [*_config_entries(seen, rules), *_tuned_entries(store, name, seen)]
+    if last is not None and last.returned:
+        entries.append(_entry(last, f"An earlier config runs again: {last.after.record.config}"))
     for flag in store.flags(name, open_only=False)[-40:]:
         if flag.reason == "config_changed":
             continue  # told by the config itself
@@ -350,26 +370,22 @@ def _config_entries(seen: Sequence[ConfigSeen], rules: InvalidationRules) -> Ite
     for one in seen:
         parent = known.get(one.parent or "")
         change = between(parent, one, one.first_seen, rules) if parent else None
-        ends = change is not None and any(c.effect == "invalidates" for c in change.changes)
-        yield Entry(
-            ts=one.first_seen,
-            kind="config" if ends else "calm",
-            title=f"{_config_title(change, ends)}: {one.record.config}",
-            text=_config_text(change),
-            change=change,
-        )
+        if change is None:
+            text = "nothing is known of what ran before"
+            yield Entry(ts=one.first_seen, kind="calm", title=f"First config: {one.record.config}", text=text)
+            continue
+        stays = "" if _ends(change) else ", its basis stays"
+        yield _entry(change, f"Config changed{stays}: {one.record.config}")
 
 
-def _config_title(change: ConfigChange | None, ends: bool) -> str:
-    if change is None:
-        return "First config"
-    return "Config changed" if ends else "Config changed, its basis stays"
+def _entry(change: ConfigChange, title: str) -> Entry:
+    text = ", ".join(c.path for c in change.weighty[:3]) or "only what does not matter for k"
+    kind = "config" if _ends(change) else "calm"
+    return Entry(ts=change.at, kind=kind, title=title, text=text, change=change)
 
 
-def _config_text(change: ConfigChange | None) -> str:
-    if change is None:
-        return "nothing is known of what ran before"
-    return ", ".join(c.path for c in change.weighty[:3]) or "only what does not matter for k"
+def _ends(change: ConfigChange) -> bool:
+    return any(c.effect == "invalidates" for c in change.changes)
 
 
 def _tuned_entries(store: SqlStore, name: str, seen: Sequence[ConfigSeen]) -> Iterator[Entry]:

@@ -175,7 +175,7 @@ class Pages:
             if row is None:
                 raise RequestError(HTTPStatus.NOT_FOUND, f"no pipeline is called {name!r:.80}")
             shown = board.story(desks.store, row, self.agent.rules, now)
-            entries = board.timeline(desks.store, name, self.agent.rules)
+            entries = board.timeline(desks.store, name, self.agent.rules, shown.change)
             return render.page(
                 "pipeline.html", **self.frame(visitor, "overview"), story=shown, entries=entries
             )
