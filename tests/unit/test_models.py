@@ -107,6 +107,8 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
         ('{"reason": "same", "correct": true}', True),
         ('Here you are:\n```json\n{"correct": false, "reason": "no"}\n```', False),
         ('{"note": 1} then {"correct": true}', True),
+        ('{"reason": "the set {a, b} is meant", "correct": true}', True),
+        ('{"reason": "no", "correct": false} {{ {"correct": false}', False),
     ],
 )
 def test_a_verdict_is_found_in_what_a_judge_says(text: str, right: bool) -> None:
@@ -114,7 +116,10 @@ def test_a_verdict_is_found_in_what_a_judge_says(text: str, right: bool) -> None
     assert models.verdict_in(Said(text)).right is right
 
 
-@pytest.mark.parametrize("text", ["", "yes", '{"correct": "yes"}', "{", '{"reason": "x"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "yes", '{"correct": "yes"}', "{", '{"reason": "x"}', '{"correct": true} or {"correct": false}'],
+)
 def test_no_verdict_is_no_verdict(text: str) -> None:
     """Never taken for wrong; asked again."""
     with pytest.raises(CallFailedError, match="from the judge") as raised:
@@ -124,7 +129,7 @@ def test_no_verdict_is_no_verdict(text: str) -> None:
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_what_may_pass_is_tried_again(server: Server, status: int, tmp_path: Path) -> None:
-    """After as long as the server asks; each attempt is a call paid for."""
+    """After as long as the server asks, which is no failure yet; each attempt is a call paid for."""
     waits: list[float] = []
     server.script = [
         (status, {"retry-after": "7"}, {"error": "slow down"}),
@@ -135,7 +140,34 @@ def test_what_may_pass_is_tried_again(server: Server, status: int, tmp_path: Pat
     calls = Calls(cache, Policy(backoff_s=0.5, sleep=waits.append))
     found = calls.run([Ask("k", lambda: chat(server).chat("s", "u").text.encode())])
     cache.close()
-    assert (found, waits, calls.progress.calls) == ({"k": b"ok"}, [7.0, 1.0], 3)
+    assert (found, waits, calls.progress.calls) == ({"k": b"ok"}, [7.0, 0.5], 3)
+
+
+def test_a_server_that_puts_calls_off_is_waited_for_more_often_than_one_that_fails(
+    server: Server, tmp_path: Path
+) -> None:
+    """Six times here, by a date in a far year, of which a minute is waited; the attempts are for failures."""
+    waits: list[float] = []
+    later = {"retry-after": "Fri, 31 Dec 9999 00:00:00 GMT"}
+    server.script = [*[(429, later, {"error": "slow down"})] * 6, (200, {}, completion("ok"))]
+    cache = Cache(tmp_path, now=1e9)
+    calls = Calls(cache, Policy(sleep=waits.append))
+    found = calls.run([Ask("k", lambda: chat(server).chat("s", "u").text.encode())])
+    cache.close()
+    assert (found, waits) == ({"k": b"ok"}, [60.0] * 6)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"role": "assistant", "content": None}, {"role": "user", "content": "echo"}, {"content": ["parts"]}],
+)
+def test_what_is_no_text_of_an_assistant_is_no_answer(server: Server, message: dict[str, Any]) -> None:
+    """Kept as an empty answer it would be judged wrong; what it took is counted."""
+    told = {"choices": [{"message": message}], "usage": {"prompt_tokens": 50, "completion_tokens": 3}}
+    server.script = [(200, {}, told)]
+    with pytest.raises(CallFailedError, match="expected the text of an assistant") as raised:
+        chat(server).chat("s", "u")
+    assert (raised.value.again, raised.value.taken) == (True, (50, 3))
 
 
 def test_what_will_not_pass_is_not_tried_again(server: Server) -> None:

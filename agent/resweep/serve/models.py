@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -63,22 +65,39 @@ class ChatModel:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds that a server asks to wait: a number, or a date by the server's own clock."""
+    told = response.headers.get("retry-after", "")
     try:
-        return min(WAIT_MOST_S, max(0.0, float(response.headers.get("retry-after", ""))))
+        seconds = float(told)
     except ValueError:
+        until, now = (_unix(response.headers.get(name, "")) for name in ("retry-after", "date"))
+        if until is None:
+            return None
+        seconds = until - (time.time() if now is None else now)
+    return min(WAIT_MOST_S, max(0.0, seconds)) if math.isfinite(seconds) else None
+
+
+def _unix(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
         return None
 
 
 def _said(url: str, response: httpx.Response) -> Said:
     try:
         told = response.json()
-        text = told["choices"][0]["message"]["content"]
+        message = told["choices"][0]["message"]
+        text, role = message["content"], message.get("role", "assistant")
         usage = told.get("usage") or {}
-        return Said(
-            str(text or ""), int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-        )
+        taken = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CallFailedError(f"{url}: expected a chat completion; {type(error).__name__}: {error}") from None
+    if role != "assistant" or not isinstance(text, str):
+        # kept as an empty answer it would be judged wrong, and held for ever
+        got = f"role {role!r:.40}, content {type(text).__name__}"
+        raise CallFailedError(f"{url}: expected the text of an assistant; got {got}", taken=taken)
+    return Said(text, *taken)
 
 
 def prompt(question: str, passages: Sequence[str]) -> str:
@@ -93,20 +112,31 @@ def judging(asked: ToJudge) -> str:
 
 
 def verdict_in(said: Said) -> Verdict:
-    """Return the verdict in what a judge said. Raises CallFailedError where there is none; again may help."""
-    for found in re.finditer(r"\{[^{}]*\}", said.text):
+    """Return the verdict in what a judge said. Raises CallFailedError where there is none; again may help.
+
+    A judge that says both right and wrong has not decided.
+    """
+    told = [one for one in _objects(said.text) if isinstance(one.get("correct"), bool)]
+    if told and all(one["correct"] is told[0]["correct"] for one in told):
+        reason = str(told[-1].get("reason", ""))[:2000]
+        return Verdict(told[0]["correct"], reason, said.prompt_tokens, said.completion_tokens)
+    raise CallFailedError(
+        f'expected one {{"reason", "correct"}} from the judge; got {said.text[:200]!r}',
+        taken=(said.prompt_tokens, said.completion_tokens),
+    )
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text; one inside another is part of it."""
+    at, decode = text.find("{"), json.JSONDecoder().raw_decode
+    while at >= 0:
         try:
-            told = json.loads(found[0])
-        except ValueError:
-            continue
-        if isinstance(told.get("correct"), bool):
-            return Verdict(
-                told["correct"],
-                str(told.get("reason", ""))[:2000],
-                said.prompt_tokens,
-                said.completion_tokens,
-            )
-    raise CallFailedError(f'expected {{"reason", "correct"}} from the judge; got {said.text[:200]!r}')
+            found, end = decode(text, at)
+        except (ValueError, RecursionError):
+            found, end = None, at + 1
+        if isinstance(found, dict):
+            yield found
+        at = text.find("{", end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

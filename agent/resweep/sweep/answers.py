@@ -68,10 +68,10 @@ class Model:
     usd_per_million: float | None = None
     usd_per_million_out: float | None = None
 
-    def usd(self, said: Said | Verdict) -> float:
-        """Return what a call cost; 0 without a price."""
+    def usd(self, tokens_in: int, tokens_out: int) -> float:
+        """Return what so many tokens cost; 0 without a price."""
         out = self.usd_per_million if self.usd_per_million_out is None else self.usd_per_million_out
-        return (said.prompt_tokens * (self.usd_per_million or 0) + said.completion_tokens * (out or 0)) / 1e6
+        return (tokens_in * (self.usd_per_million or 0) + tokens_out * (out or 0)) / 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,8 @@ def make_answers(wanted: Sequence[Wanted], answering: Answering, calls: Calls) -
                 Ask(
                     key,
                     _generating(one, answering),
-                    lambda raw: _cost(_said(raw), answering.generator),
+                    lambda raw: _taken(_said(raw)),
+                    answering.generator.usd,
                     ever=True,
                 )
                 for key, one in zip(keys, wanted, strict=True)
@@ -234,7 +235,8 @@ def make_answers(wanted: Sequence[Wanted], answering: Answering, calls: Calls) -
                 Ask(
                     verdict_key,
                     _judging(one, said[key], answering),
-                    lambda raw: _cost(_verdict(raw), answering.judge_model),
+                    lambda raw: _taken(_verdict(raw)),
+                    answering.judge_model.usd,
                     ever=True,
                 )
                 for key, (one, verdict_key) in judging.items()
@@ -273,8 +275,8 @@ def _judging(one: Wanted, said: Said, answering: Answering) -> Callable[[], byte
     return lambda: _encode(answering.judge(asked))
 
 
-def _cost(said: Said | Verdict, model: Model) -> tuple[int, int, float]:
-    return said.prompt_tokens, said.completion_tokens, model.usd(said)
+def _taken(said: Said | Verdict) -> tuple[int, int]:
+    return said.prompt_tokens, said.completion_tokens
 
 
 def _note_errors(answers: Answers, calls: Calls, asked: Any) -> None:

@@ -14,21 +14,35 @@ from resweep.sweep.cache import Cache
 
 HOPELESS = 5  # first answers that are all failures end the work
 FAILED_SHARE = 0.05  # of all answers; with more than this no mean is worth printing
+POSTPONED_MOST = 10  # times that a server may ask to wait before it counts as failing
 
 
 class CallFailedError(ResweepError):
-    """A call that failed for good. `again` is False where trying again cannot help."""
+    """A call that failed. `again` is False where trying again cannot help.
 
-    def __init__(self, message: str, *, again: bool = True, after_s: float | None = None) -> None:
+    `after_s`: the server refused the call for now, and asks to wait so long. `taken`: tokens in and out of an
+    answer that came, and was paid for, but cannot be used.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        again: bool = True,
+        after_s: float | None = None,
+        taken: tuple[int, int] = (0, 0),
+    ) -> None:
         super().__init__(message)
         self.again = again
         self.after_s = after_s
+        self.taken = taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How calls are made: `concurrency` at a time, `attempts` each, waiting `backoff_s` and then twice that.
 
+    A call that the server puts off is no attempt: it is made again when the server says, ten times at most.
     A call that takes longer than `timeout_s` is given up and counts as failed (its thread is left to end by
     itself). `max_calls`, `max_tokens` and `max_usd` bound what one sweep may take; None: no bound. A call
     under way may go over by what it takes itself.
@@ -41,20 +55,21 @@ class Policy:
     max_calls: int | None = None
     max_tokens: int | None = None
     max_usd: float | None = None
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], object] | None = None  # None: real time, cut short where the work ends
     clock: Callable[[], float] = time.perf_counter
 
 
 class Ask(NamedTuple):
     """One thing to ask: its key, and the call that answers it with bytes that can be kept.
 
-    `cost` reads tokens in, tokens out and USD out of an answer that was paid for. `ever`: the answer follows
+    `taken` reads tokens in and out of an answer, `usd` says what so many cost. `ever`: the answer follows
     from the key alone, so that one of any age will do.
     """
 
     key: str
     call: Callable[[], bytes]
-    cost: Callable[[bytes], tuple[int, int, float]] | None = None
+    taken: Callable[[bytes], tuple[int, int]] | None = None
+    usd: Callable[[int, int], float] | None = None
     ever: bool = False
 
 
@@ -189,6 +204,10 @@ class Calls:
                         f"{self.errors[ask.key]}: mend that and run again"
                     )
                 yield ask, value
+        except KeyboardInterrupt:
+            stop.set()
+            self._end(workers, came)
+            raise
         finally:
             stop.set()
 
@@ -216,34 +235,45 @@ class Calls:
             caller.close()
 
     def _answer(self, ask: Ask, caller: _Caller, stop: threading.Event) -> bytes | None:
-        wait = self.policy.backoff_s
-        for attempt in range(1, self.policy.attempts + 1):
-            self._pay(retry=attempt > 1)
+        wait, left, postponed = self.policy.backoff_s, self.policy.attempts, 0
+        while True:
+            self._pay(retry=left < self.policy.attempts or postponed > 0)
             try:
                 value = caller(ask.call, self.policy.timeout_s)
             except Exception as error:  # noqa: BLE001 - a user's retriever or model may raise anything
                 self.errors[ask.key] = f"{type(error).__name__}: {error}"[:500]
-                if attempt == self.policy.attempts or not getattr(error, "again", True) or stop.is_set():
-                    break
+                self._count(ask, getattr(error, "taken", (0, 0)))
                 after = getattr(error, "after_s", None)
-                self.policy.sleep(wait if after is None else after)
-                wait *= 2
+                if after is not None and postponed < POSTPONED_MOST:
+                    postponed += 1
+                else:
+                    left -= 1
+                if not left or not getattr(error, "again", True) or self._rested(after, wait, stop):
+                    break
+                wait *= 1 if after is not None else 2
                 continue
             self.cache.put(ask.key, value)
             self.errors.pop(ask.key, None)
-            self._count(ask, value)
+            self._count(ask, ask.taken(value) if ask.taken else (0, 0))
             return value
         with self._lock:
             self.progress.failed += 1
         return None
 
-    def _count(self, ask: Ask, value: bytes) -> None:
-        if ask.cost is None:
-            return
-        tokens_in, tokens_out, usd = ask.cost(value)
+    def _rested(self, after: float | None, wait: float, stop: threading.Event) -> bool:
+        """Wait for the next attempt; return whether the work ended meanwhile."""
+        seconds = wait if after is None else after
+        if self.policy.sleep is None:
+            return stop.wait(seconds)
+        self.policy.sleep(seconds)
+        return stop.is_set()
+
+    def _count(self, ask: Ask, taken: tuple[int, int]) -> None:
+        """Count what an answer took, usable or not."""
+        usd = ask.usd(*taken) if ask.usd else 0.0
         with self._lock:
-            self.progress.tokens_in += tokens_in
-            self.progress.tokens_out += tokens_out
+            self.progress.tokens_in += taken[0]
+            self.progress.tokens_out += taken[1]
             self.progress.usd += usd
 
     def _pay(self, *, retry: bool) -> None:

@@ -17,7 +17,7 @@ from resweep.sweep.answered import Checking
 from resweep.sweep.answers import AnswerCost, Answering, Model, Said, ToJudge, Verdict
 from resweep.sweep.audit import Item
 from resweep.sweep.cache import Cache
-from resweep.sweep.calls import Policy
+from resweep.sweep.calls import CallFailedError, Policy
 from resweep.sweep.engine import Sweep
 from resweep.sweep.lists import Case, RankedList
 from resweep.sweep.runner import Question, Target, Wanted, sweep_live
@@ -159,6 +159,26 @@ def test_a_budget_that_cannot_suffice_asks_for_no_answer(run: Run) -> None:
     assert not models.made
     assert (told[0].answers, told[0].verdicts) == (160, 160)
     assert told[0].usd == pytest.approx(told[0].prompt_tokens * 10 / 1e6)
+
+
+def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same(run: Run) -> None:
+    """Each verdict comes at the second try; the first one's tokens count towards the budget."""
+    models, tried = Models(), Counter[str]()
+
+    def stammers(asked: ToJudge) -> Verdict:
+        tried[asked.question + asked.answer] += 1
+        if tried[asked.question + asked.answer] == 1:
+            raise CallFailedError("no verdict", taken=(50, 3))
+        return models.judge(asked)
+
+    told = run(replace(models.answering(), judge=stammers)).report.answers
+    made, ruled = sum(models.made.values()), sum(models.ruled.values())
+    assert told is not None
+    assert (told["prompt_tokens"], told["completion_tokens"]) == (
+        100 * made + 100 * ruled,
+        5 * made + 6 * ruled,
+    )
+    assert told["usd"] == pytest.approx(10e-6 * (105 * made + 106 * ruled))
 
 
 def test_a_budget_that_runs_out_is_gone_on_from(run: Run) -> None:
