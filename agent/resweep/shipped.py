@@ -6,10 +6,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from resweep.domain.errors import InputError
+from resweep import documents
 from resweep.domain.invalidation import InvalidationRules
-
-_LARGEST = 4_000_000  # bytes of a rules file
 
 
 def rules_dir() -> Traversable:
@@ -34,19 +32,4 @@ def invalidation_rules(own: Path | None = None) -> InvalidationRules:
     default = InvalidationRules.load_default()
     if own is None:
         return default
-    return default.merged(InvalidationRules.from_mapping(read_yaml(own), str(own)))
-
-
-def read_yaml(path: Path | Traversable) -> object:
-    """Return what a YAML file holds, in plain data only. Raises `InputError` with file, line and reason."""
-    import yaml  # a service that only records never needs it
-
-    try:
-        text = path.read_bytes()
-        if len(text) > _LARGEST:
-            raise InputError(f"{path}: at most {_LARGEST} bytes were expected, {len(text)} came")
-        return yaml.safe_load(text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: YAML was expected: {' '.join(str(error).split())}") from None
+    return default.merged(InvalidationRules.from_mapping(documents.read(own), str(own)))

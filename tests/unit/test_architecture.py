@@ -29,6 +29,7 @@ OPEN = (
     "resweep.settings",
     "resweep.paths",
     "resweep.shipped",
+    "resweep.documents",
 )
 
 # library -> the module prefixes that may import it
@@ -43,7 +44,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "click": ("resweep.serve",),
     "rich": ("resweep.serve",),
     "tomlkit": ("resweep.store.lockfile",),
-    "yaml": ("resweep.shipped",),
+    "yaml": ("resweep.documents",),
     "prometheus_client": ("resweep_exporters.prometheus",),
     "opentelemetry": ("resweep_exporters.otlp", "resweep.record.spans", "resweep.ingest.otlp"),
     "pygal": ("resweep.serve.pages.charts",),

@@ -21,10 +21,10 @@ import numpy as np
 import pydantic
 import pytest
 
+from resweep import documents
 from resweep.domain.canonical import Plain
 from resweep.domain.errors import UnstableValueError
 from resweep.domain.fingerprint import fingerprint
-from resweep.shipped import read_yaml
 
 
 def document(value: object, **options: Any) -> Plain:
@@ -188,7 +188,7 @@ def test_a_file_gives_one_identity_in_yaml_toml_and_json(tmp_path: Path) -> None
         ' "since": "2026-01-02", "at": "2026-01-02T03:04:05Z", "langs": ["de", "fr"],'
         ' "weights": {"1": 5e-1, "2": 0.5}}'
     )
-    hashes = {fingerprint(config).config_digest for config in (read_yaml(yaml), toml, plain)}
+    hashes = {fingerprint(config).config_digest for config in (documents.read(yaml), toml, plain)}
     assert len(hashes) == 1
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from resweep import shipped
+from resweep import documents, shipped
 from resweep.domain import paths
 from resweep.domain.default_rules import DEFAULT_RULES
 from resweep.domain.errors import InputError, NewerFormatError
 from resweep.domain.fingerprint import fingerprint
 from resweep.domain.invalidation import InvalidationRules
-from resweep.shipped import invalidation_rules, read_yaml, rules_dir
+from resweep.shipped import invalidation_rules, rules_dir
 
 RULES = InvalidationRules.load_default()
 
@@ -238,7 +238,7 @@ def test_a_rules_file_of_a_later_resweep_is_named_as_such() -> None:
 
 def test_the_shipped_file_and_the_built_in_rules_are_one() -> None:
     """The built-in ones are written from the file: run `python .ci/write_default_rules.py` after a change."""
-    shipped_file = read_yaml(rules_dir() / "invalidation.yaml")
+    shipped_file = documents.read(rules_dir() / "invalidation.yaml")
     assert json.loads(json.dumps(shipped_file)) == DEFAULT_RULES
     assert all(rule.because for rule in RULES.rules)
 
@@ -273,7 +273,7 @@ def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     """So is a folder in its place."""
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(InputError, match="cannot be read: "):
-            read_yaml(path)
+            documents.read(path)
 
 
 def test_rules_that_are_not_installed_are_missed_loudly(

@@ -282,19 +282,26 @@ def test_there_is_no_event_id_outside_of_a_retrieval() -> None:
 class Hostile:
     """A result that does what it can to break its reader."""
 
+    def __init__(self, raises: type[BaseException]) -> None:
+        self.__dict__["raises"] = raises
+
     def __len__(self) -> int:
-        raise RuntimeError("no length")
+        raise self.raises("no length")
 
     def __iter__(self) -> Iterator[str]:
-        raise RuntimeError("no items")
+        raise self.raises("no items")
 
-    def __getattr__(self, name: str) -> object:
-        raise RuntimeError("no attributes")
+    def __getattr__(self, name: str) -> Any:
+        raise self.__dict__["raises"]("no attributes")
 
 
-def test_a_hostile_result_is_counted_and_handed_on(sink: MemorySink) -> None:
-    """Whatever it does when looked at, the caller gets it and the call counts."""
-    result = Hostile()
+@pytest.mark.parametrize("raises", [RuntimeError, SystemExit, GeneratorExit, asyncio.CancelledError])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_hostile_result_is_counted_and_handed_on(
+    raises: type[BaseException], inside: bool, sink: MemorySink
+) -> None:
+    """Whatever it does when looked at, itself or inside a list, the caller gets it and the call counts."""
+    result = [Hostile(raises)] if inside else Hostile(raises)
     assert resweep.watch(lambda query: result, sink=sink)("q") is result
     assert sink.counts["retrievals"] == 1
 

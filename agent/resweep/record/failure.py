@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from threading import current_thread, main_thread
 from typing import NamedTuple
 
 from resweep.domain.faults import classify as classify_text
 
 MESSAGE_LONGEST = 500
+
+
+def spare_the_interrupt(error: BaseException) -> None:
+    """Raise an interrupt again where it may be a person's, who works on the main thread.
+
+    For what an object from outside raises when looked at: a lazy proxy may well exit or cancel.
+    """
+    if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+        raise error
 
 
 class Failure(NamedTuple):

@@ -17,6 +17,7 @@ from resweep.record.asking import FILTERS, QUERY_LONGEST, filters_of, key_of, qu
 from resweep.record.call import FAILED, PARTIAL, Call
 from resweep.record.confidence import Confidence
 from resweep.record.content import Redaction, asked, with_texts
+from resweep.record.failure import spare_the_interrupt
 from resweep.record.hits import Hits
 from resweep.record.ids import Ids
 from resweep.record.lean import Lean
@@ -101,7 +102,8 @@ class Folding:
         try:
             if call.state or type(call.result) is not list or not self._counted(run, call):
                 self._read(call, run.window)
-        except Exception as error:  # noqa: BLE001 - an answer may do anything when looked at
+        except BaseException as error:  # noqa: BLE001 - an answer may do anything when looked at
+            spare_the_interrupt(error)
             watch, ts = call.site.watch, self._ids.wall(call.t0)
             _log.debug("%s: an answer could not be read: %s", watch.name, type(error).__name__)
             self.drop(watch.pipeline, watch.config, "invalid", 1, ts)
@@ -210,7 +212,8 @@ class Folding:
         if watch.multi is not None:
             try:
                 return watch.multi(call.args, call.kwargs, call.result)
-            except Exception:  # noqa: BLE001 - an answer in a shape not foreseen is one answer
+            except BaseException as error:  # noqa: BLE001 - an answer in a shape not foreseen is one answer
+                spare_the_interrupt(error)
                 _log.debug("%s: an answer to several questions could not be told apart", watch.name)
         return ((call.site.query_of(call.args, call.kwargs), call.result),)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set, ValuesView
 from itertools import islice
 from typing import Any, NamedTuple
 
+from resweep.record.failure import spare_the_interrupt
+
 HITS_MAX = 1000  # passages of one answer that are looked at; more are counted only
 # Where containers of passages are found, in this order, as keys of a mapping or attributes of an object.
 _CONTAINERS = (
@@ -54,7 +56,8 @@ def find(result: object) -> Found:
         return Found((), 0, none=True)
     try:
         return _find(result)
-    except Exception:  # noqa: BLE001 - a result may do anything when looked at
+    except BaseException as error:  # noqa: BLE001 - a result may do anything when looked at
+        spare_the_interrupt(error)
         return Found((result,), 1, opaque=True)
 
 

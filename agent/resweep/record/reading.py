@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from resweep.domain.event import ScoreKind
+from resweep.record.failure import spare_the_interrupt
 
 _IDS = ("id", "_id", "id_", "node_id", "chunk_id", "passage_id", "point_id", "uuid", "uid", "pk", "key")
 _DOCUMENT_IDS = ("doc_id", "document_id", "docid", "ref_doc_id", "parent_id")
@@ -88,7 +89,8 @@ def read(passage: object) -> Reading:
     """Return what a passage says of itself; nothing is raised for one that says nothing."""
     try:
         return _read(passage, 0)
-    except Exception:  # noqa: BLE001 - a passage may do anything when looked at
+    except BaseException as error:  # noqa: BLE001 - a passage may do anything when looked at
+        spare_the_interrupt(error)
         return _BLANK
 
 

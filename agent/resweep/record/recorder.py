@@ -23,6 +23,7 @@ from resweep.domain.values import label
 from resweep.domain.window import MINUTE
 from resweep.record.call import Ring, let_go
 from resweep.record.exposure import OWN_CONFIGS, Totals, process_samples
+from resweep.record.failure import spare_the_interrupt
 from resweep.record.folding import Folding
 from resweep.record.ids import Ids
 from resweep.record.outbox import WARN_S, Loss, Outbox
@@ -238,7 +239,8 @@ class Recorder:
             if deliver:
                 self._look_again()
                 self._deliver(at_once=at_once)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the user's service goes on
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the user's service goes on
+            spare_the_interrupt(error)
             self._folding.dropped["invalid"] += 1
             if monotonic() - self._stumbled_at >= WARN_S:
                 self._stumbled_at = monotonic()
@@ -413,7 +415,8 @@ def _look_at(watch: Watch) -> Facts | None:
         return None
     try:
         return watch.look()
-    except Exception as error:  # noqa: BLE001 - an object may do anything when looked at
+    except BaseException as error:  # noqa: BLE001 - an object may do anything when looked at
+        spare_the_interrupt(error)
         _log.debug("%s could not be looked at again: %s", watch.name, type(error).__name__)
         watch.look = None
         return None

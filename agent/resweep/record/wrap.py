@@ -14,6 +14,7 @@ from typing import Any
 
 from resweep.record.attributes import class_attribute
 from resweep.record.call import OVERHEAD_MASK, Call, begin, clock, current, fail, finish, keep
+from resweep.record.failure import spare_the_interrupt
 from resweep.record.streams import AsyncGeneratorTap, AsyncIteratorTap, IteratorTap, Stream, delegating, relay
 from resweep.record.watching import Site
 
@@ -154,7 +155,8 @@ def _returned(call: Call, result: Any) -> Any:
             return AsyncIteratorTap(result, Stream(call))
         if hasattr(result, "add_done_callback") and hasattr(result, "result"):
             return _when_done(result, call)
-    except Exception:  # noqa: BLE001 - an object may do anything when looked at
+    except BaseException as error:  # noqa: BLE001 - an object may do anything when looked at
+        spare_the_interrupt(error)
         finish(call, result)
         return result
     finish(call, result)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from resweep import documents
 from resweep.domain.diff import Change, diff, in_words
 from resweep.domain.errors import InputError
 from resweep.domain.fingerprint import Fingerprint, depths, fingerprint
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.verdict import TunedK, VerdictState
-from resweep.shipped import read_yaml
 from resweep.store.lockfile import LockFile
 
 CHECK_SCHEMA = "resweep.check/1"
-LARGEST = 4_000_000  # bytes of a config file
 
 
 class Described(NamedTuple):
@@ -85,7 +82,7 @@ def _changed(change: Change) -> dict[str, object]:
 
 def read_config(path: Path) -> Described:
     """Return what a YAML, TOML or JSON file describes. Raises InputError."""
-    data = _parse(path)
+    data = documents.read(path)
     if not isinstance(data, dict):
         raise InputError(
             f"{path}: expected a mapping with `pipeline` and `config`; got {type(data).__name__}"
@@ -102,24 +99,6 @@ def read_config(path: Path) -> Described:
         if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
             raise InputError(f"{path}: expected `config.{name}`, a whole number from 1 on; got {depth!r:.60}")
     return Described(pipeline, config)
-
-
-def _parse(path: Path) -> object:
-    if path.suffix.lower() not in (".toml", ".json"):
-        return read_yaml(path)
-    try:
-        body = path.read_bytes()
-        if len(body) > LARGEST:
-            raise InputError(f"{path}: expected at most {LARGEST} bytes; got {len(body)}")
-        text = body.decode("utf-8-sig")
-        return tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
-    except OSError as error:
-        raise InputError(
-            f"expected a config file at {path}; {error.strerror or error}: check the path"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        kind = path.suffix[1:].upper()
-        raise InputError(f"{path}: expected {kind}; {error}: mend the file") from None
 
 
 def check(described: Described, lock: LockFile, rules: InvalidationRules, now: float) -> Checked:

@@ -13,7 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from resweep.domain.errors import UsageError
+from resweep import documents
+from resweep.domain.errors import InputError, UsageError
 from resweep.domain.verdict import REASONS, Reason, Severity
 from resweep.settings import PREFIX, Known, Settings, known
 
@@ -75,10 +76,10 @@ def _file(file: Path | None, environ: Mapping[str, str], folder: Path) -> Path |
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"expected settings in {path}; got {error.strerror}: check --settings") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(documents.read_bytes(path).decode("utf-8-sig"))
+    except InputError as error:
+        raise UsageError(f"expected settings; {error}, given by --settings") from None
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"expected TOML in {path}; got {error}: mend the file") from None
 
 

@@ -21,7 +21,8 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 from tomlkit.items import AoT, Table
 
-from resweep.domain.errors import LockFileError, NewerFormatError
+from resweep.documents import read_bytes
+from resweep.domain.errors import InputError, LockFileError, NewerFormatError
 from resweep.domain.verdict import TunedK
 from resweep.store.lockentry import PLAIN, TABLES, EntryReader, Key, key, line_of, plain, seconds, values_of
 
@@ -92,13 +93,9 @@ def write_lock(path: Path | str, lock: LockFile) -> None:
 
 def _text(path: Path) -> str:
     try:
-        body = path.read_bytes()
-    except OSError as error:
-        raise LockFileError(
-            f"expected a lock file at {path}; got {error.strerror}: give its place with --lock"
-        ) from None
-    if len(body) > LARGEST:
-        raise LockFileError(f"{path}: expected a lock file of at most {LARGEST} bytes; got {len(body)}")
+        body = read_bytes(path, LARGEST)
+    except InputError as error:
+        raise LockFileError(f"expected a lock file; {error}, or give its place with --lock") from None
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

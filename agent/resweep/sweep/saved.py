@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from resweep.documents import read_bytes
 from resweep.domain.errors import InputError
 from resweep.sweep.answers import Judged
 from resweep.sweep.caselines import case_of
@@ -25,6 +26,7 @@ from resweep.sweep.textfile import lines
 REPORT_FILE = "report.json"
 CASES_FILE = "cases.jsonl.gz"
 CASE_SCHEMA = "resweep.swept/1"
+LARGEST = 256 << 20  # bytes of a report
 _LIST_FIELDS = ("ids", "scores", "sources", "tokens", "text_hashes")
 
 
@@ -143,10 +145,9 @@ def _ranked(
 def read_report(path: Path) -> dict[str, Any]:
     """Return the object of a report file. Raises InputError where it is none."""
     try:
-        raw = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise InputError(f"expected a report at {path}; {told}: give what `resweep sweep` wrote") from None
+        raw = json.loads(read_bytes(path, LARGEST))
+    except (InputError, ValueError, RecursionError) as error:
+        raise InputError(f"expected a report at {path}; {error}: give what `resweep sweep` wrote") from None
     if not isinstance(raw, dict) or raw.get("schema") != "resweep.report/1":
         found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
         raise InputError(f"{path}: expected a resweep.report/1 object, got {found!r:.60}")

@@ -57,8 +57,8 @@ def check(
     from resweep.store.lockfile import LockFile, read_lock
 
     loaded = frame.settings_of(settings).settings
-    path = lock_path(lock, loaded, config.resolve().parent)
     described = checking.read_config(config)
+    path = lock_path(lock, loaded, config.resolve().parent)
     found = read_lock(path) if path else LockFile()
     checked = checking.check(described, found, rules_of(loaded), time.time())
     if as_json:

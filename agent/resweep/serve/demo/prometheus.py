@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from resweep import documents
 from resweep.serve.demo.children import Children
-from resweep.shipped import read_yaml, rules_dir
+from resweep.shipped import rules_dir
 
 NAME = "prometheus"
 FOR = "2s"  # instead of the shipped minutes, so that the demo ends before the coffee is cold
@@ -42,7 +43,7 @@ class Prometheus:
             for file in (rules_dir() / kind).iterdir():
                 if file.name.endswith((".yaml", ".yml")):
                     (rules / f"{kind}.json").write_text(
-                        json.dumps(hurried(cast("dict[str, Any]", read_yaml(file))))
+                        json.dumps(hurried(cast("dict[str, Any]", documents.read(file))))
                     )
         config = self._folder / "prometheus.json"  # JSON is YAML
         config.write_text(json.dumps(self._config(rules)))
