@@ -91,9 +91,18 @@ def test_a_live_sweep_prints_the_documented_object(run: Run) -> None:
         (("--critical", "nonsense"), "expected a critical slice as name=value"),
         (("--constraint", "foo"), "expected a constraint"),
         (("--margin", "-3"), "a margin from 0"),
+        (("--objective", "evidence_coverage"), "expected cases with `required` facts"),
+        (("--constraint", "answer_accuracy >= 0.7"), "got `answer_accuracy`: it needs answers"),
+        (("--generator", "a:b", "--judge", "a:b"), "expected cases with a `reference_answer`"),
+        (
+            ("--generator", "a:b", "--judge", "a:b", "--objective", "faithfulness"),
+            "expected an objective among",
+        ),
+        (("--record",), "expected --config FILE"),
+        (("--write-lock",), "expected --config FILE"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_a_call(words: tuple[str, str], says: str, run: Run) -> None:
+def test_what_cannot_be_meant_is_refused_before_a_call(words: tuple[str, ...], says: str, run: Run) -> None:
     """Calls may be dear."""
     done = run(*LIVE, *words)
     assert (done.exit_code, says in done.stderr) == (2, True)
@@ -284,6 +293,85 @@ def test_recorded_lists_give_equal_bytes_each_time(run: Run) -> None:
     first, second = run(*words).stdout, run(*words).stdout
     assert first == second
     assert json.loads(first)["measured"] == {"how": "recorded", "run": "a.run"}
+
+
+LISTS = ("sweep", "--run", "a.run", "--qrels", "cases.jsonl", "--k", "1,2,4")
+
+
+@pytest.fixture(name="lists")
+def _lists(run: Run) -> None:
+    Path("a.run").write_text(
+        "".join(f"c{i} Q0 d{j} {j + 1} {9 - j} t\n" for i in range(40) for j in range(8))
+    )
+
+
+@pytest.mark.usefixtures("lists")
+class TestRecordedLists:
+    """What goes with lists that were retrieved before, and what does not."""
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--retriever", "swept_app:retriever"),
+            ("--candidate-k", "2,4"),
+            ("--audit", "audit.jsonl"),
+            ("--evidence-first",),
+            ("--generator", "a:b", "--judge", "a:b"),
+        ],
+    )
+    def test_what_they_cannot_do_is_refused(self, words: tuple[str, ...], run: Run) -> None:
+        """Passed over in silence it would mislead."""
+        done = run(*LISTS, *words)
+        assert done.exit_code == 2
+        assert f"got --run with {words[0]}" in done.stderr or "reference_answer" in done.stderr
+
+    def test_a_budget_bounds_nothing_and_that_is_said(self, run: Run) -> None:
+        """No call is made, whatever the budget."""
+        told = json.loads(run(*LISTS, "--max-calls", "1", "--max-usd", "0", "--json").stdout)
+        assert told["notes"] == ["--max-calls, --max-usd bounds nothing: recorded lists take no call"]
+
+    def test_a_dry_run_costs_no_call(self, run: Run) -> None:
+        """And sweeps nothing."""
+        told = json.loads(run(*LISTS, "--dry-run", "--json").stdout)
+        assert told == {"schema": "resweep.estimate/1", "cases": 40, "least": 0, "most": 0, "cached": 0}
+
+    def test_they_are_recorded_with_a_config_alone(self, run: Run) -> None:
+        """Refused before the sweep where nobody says what the depth is valid for."""
+        done = run(*LISTS, "--record", "--pipeline", "bot", "--save", "kept")
+        assert (done.exit_code, "expected --config FILE" in done.stderr) == (2, True)
+        assert not Path("kept").exists()
+        assert run(*LISTS, "--record", "--config", "rag.json").exit_code == 0
+
+    def test_a_grid_has_a_run_for_each_candidate_depth(self, run: Run) -> None:
+        """Each measured by itself, with the recall before the reranker."""
+        Path("b.run").write_text(Path("a.run").read_text().replace(" d0 ", " x0 "))
+        words = ("--run", "4=a.run", "--run", "8=b.run", "--first-stage", "a.run", "--k", "2,8")
+        told = json.loads(run("sweep", "--qrels", "cases.jsonl", *words, "--baseline", "2", "--json").stdout)
+        recall = {
+            (p["candidate_k"], p["context_k"]): p["measures"]["recall"]["mean"]
+            for p in told["points"]
+            if p["state"] == "measured"
+        }
+        assert recall == {(4, 2): 1.0, (8, 2): 0.5, (8, 8): 0.5}
+        assert told["measured"]["run"] == {"4": "a.run", "8": "b.run"}
+        assert told["comparison"]["against"] == {"candidate_k": 8, "context_k": 2}
+        done = run("sweep", "--qrels", "cases.jsonl", "--run", "a.run", "--run", "8=b.run")
+        assert (done.exit_code, "got a.run" in done.stderr) == (2, True)
+
+
+def test_a_baseline_that_is_never_reached_leaves_no_comparison(run: Run) -> None:
+    """Paid calls are not lost for it; the note says why."""
+    Path("four.py").write_text("def only(query):\n    return [{'id': f'd{i}'} for i in range(4)]\n")
+    words = ("--retriever", "four:only", "--cases", "cases.jsonl", "--k", "1,2,4,8")
+    words = (*words, "--objective", "recall", "--baseline")
+    told = json.loads(run("sweep", *words, "8", "--json").stdout)
+    assert told["comparison"] is None
+    assert told["notes"][-1] == "no comparison with the baseline 8: not reachable, at most 4 returned"
+    assert json.loads(run("sweep", *words, "1", "--json").stdout)["comparison"]["against"] == {
+        "candidate_k": 4,
+        "context_k": 1,
+    }
+    sys.modules.pop("four")
 
 
 def test_a_smoke_set_is_small_fixed_and_weighted(run: Run) -> None:

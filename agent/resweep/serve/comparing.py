@@ -11,8 +11,7 @@ from resweep.domain.errors import UsageError
 from resweep.serve.live import Live
 from resweep.serve.named import load_object
 from resweep.serve.sweeping import introspected
-from resweep.sweep.cache import Cache
-from resweep.sweep.calls import Calls, Policy, Watcher
+from resweep.sweep.calls import Calls
 from resweep.sweep.compare import Side
 from resweep.sweep.evidence import Cell
 from resweep.sweep.lists import Case, RankedList
@@ -57,14 +56,12 @@ def named(text: str) -> Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """How the two sides are read: recorded lists by `source`, live ones through `cache` under `policy`."""
+    """How the two sides are read: recorded lists by `source`, live ones by `calls`, in one budget."""
 
     cases: Sequence[Case]
     source: Source
-    cache: Cache
-    policy: Policy
+    calls: Calls
     revision: str = ""
-    watch: Watcher | None = None
 
     def side(self, one: Named, k: int) -> Side:
         """Return a side at a depth. Raises InputError, UsageError, BudgetSpentError."""
@@ -79,7 +76,7 @@ class Sides:
         known = introspected(retriever, None)
         target = Live(retriever).target(f"{name} {known.config_hash} {self.revision}")
         wanted = Wanted(cases=self.cases, ks=(k,))
-        runs = gather_live(target, wanted, Calls(self.cache, self.policy, self.watch)).runs
+        runs = gather_live(target, wanted, self.calls).runs
         return dict(next(iter(runs.values())))
 
 

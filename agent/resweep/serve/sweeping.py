@@ -18,13 +18,13 @@ from resweep.serve.live import Live
 from resweep.serve.named import load_object, look
 from resweep.settings import SweepSection
 from resweep.sweep.answered import Checking
-from resweep.sweep.answers import Answering
+from resweep.sweep.answers import MEASURED, Answering
 from resweep.sweep.cache import Cache
 from resweep.sweep.calls import Policy, Watcher
 from resweep.sweep.caselines import case_of
-from resweep.sweep.constraints import parse_constraint
+from resweep.sweep.constraints import QUANTITIES, named_in, parse_constraint
 from resweep.sweep.engine import Sweep
-from resweep.sweep.evidence import ANSWER_MEASURES, Cell
+from resweep.sweep.evidence import ANSWER_MEASURES
 from resweep.sweep.labelled import smoke_cases
 from resweep.sweep.lists import Case
 from resweep.sweep.recorded import load_cases
@@ -170,13 +170,14 @@ class Choosing:
     look: int = 1
 
     def settings(self, measures: Sequence[str]) -> SweepSettings:
-        """Return the settings of the sweep; `baseline` is set once the cells are known. Raises UsageError."""
+        """Return the settings of the sweep. Raises UsageError."""
         known = (*measures, *ANSWER_MEASURES)
         chosen = SweepSettings(
             objective=self.objective,
             margin=self.margin,
             constraint=parse_constraint(self.constraint, known) if self.constraint else None,
             critical=tuple(self.critical),
+            baseline_k=self.baseline,
             rules=tuple(parse_rule(rule) for rule in self.rules),
             passage_tokens=self.passage_tokens,
             usd_per_million_tokens=self.price,
@@ -188,10 +189,32 @@ class Choosing:
         """Raise UsageError for what cannot be meant, before a call is paid for."""
         if not ks or min(ks) < 1:
             raise UsageError(f"expected depths k of at least 1, got {list(ks)}; give e.g. 3, 5, 8")
-        self.settings(measures).check((*measures, *(ANSWER_MEASURES if answers else ())))
+        chosen = self.settings(measures)
+        known = (*measures, *(MEASURED if answers else ()))
+        chosen.check(known)
+        asked = named_in(chosen.constraint) if chosen.constraint else []
+        absent = [name for name in asked if name not in known and name not in QUANTITIES]
+        if absent:
+            raise UsageError(
+                f"expected a constraint on what is measured, got `{absent[0]}`: it needs answers; give "
+                "--generator and --judge, or leave it out"
+            )
         if self.baseline is not None and self.baseline not in ks:
             told = ", ".join(map(str, ks))
             raise UsageError(f"expected --baseline among the depths {told}; got {self.baseline}")
+
+    def check_cases(self, cases: Sequence[Case], *, answers: bool) -> None:
+        """Raise UsageError where no case holds what is to be measured, before a call is paid for."""
+        tuning = [case for case in cases if case.kind == "answerable" and case.split != "holdout"]
+        if self.objective == "evidence_coverage" and not any(case.required for case in tuning):
+            raise UsageError(
+                "expected cases with `required` facts, got none: evidence_coverage is not observed without"
+            )
+        if answers and not any(case.reference for case in tuning):
+            raise UsageError(
+                "expected cases with a `reference_answer`, got none: a judge has nothing to compare with; "
+                "add references, or sweep retrieval alone"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,16 +314,34 @@ def policy_of(
     )
 
 
-def baseline_of(choosing: Choosing, candidate_ks: Sequence[int], ks: Sequence[int]) -> Cell | None:
-    """Return the cell to compare with, where a context depth was named."""
-    if choosing.baseline is None:
-        return None
-    return Cell(max(candidate_ks) if candidate_ks else max(ks), choosing.baseline)
+RunFiles = Path | Mapping[int, Path]
 
 
-def stamped_recorded(swept: Sweep, run: Path, identity: Identity | None) -> Sweep:
+def run_files(texts: Sequence[str]) -> RunFiles:
+    """Return the file of ranked lists, or for a grid the file of each candidate depth: `50=deep.run`.
+
+    Raises UsageError where several are given and one of them names no depth.
+    """
+    if len(texts) == 1 and (Path(texts[0]).exists() or "=" not in texts[0]):
+        return Path(texts[0])
+    files: dict[int, Path] = {}
+    for text in texts:
+        depth, _, name = text.partition("=")
+        if not name or not depth.isdecimal() or int(depth) < 1 or int(depth) in files:
+            raise UsageError(
+                "expected one --run FILE, or one for each candidate depth as --run 10=a.run --run 50=b.run; "
+                f"got {text}"
+            )
+        files[int(depth)] = Path(name)
+    return files
+
+
+def stamped_recorded(swept: Sweep, run: RunFiles, revision: str, identity: Identity | None) -> Sweep:
     """Return a sweep of recorded lists with what was swept; equal input keeps giving equal bytes."""
-    measured: dict[str, Any] = {"how": "recorded", "run": run.name}
+    names = run.name if isinstance(run, Path) else {str(depth): path.name for depth, path in run.items()}
+    measured: dict[str, Any] = {"how": "recorded", "run": names}
+    if revision:
+        measured["revision"] = revision
     if identity is not None:
         measured |= {"config_hash": identity.config_hash, "parts": identity.document}
     return replace(swept, report=swept.report.stamped(measured))

@@ -24,6 +24,7 @@ from resweep.sweep.lists import Case, RankedList
 from resweep.sweep.settings import SweepSettings
 
 MEASURE = "answer_accuracy"
+MEASURED = (MEASURE,)  # what making and judging answers gives values of
 RUBRIC = "resweep.rubric/1"
 PROMPT = "resweep.prompt/1"
 TOKEN_CHARACTERS = 4  # of English text, about; for estimates before anything is asked

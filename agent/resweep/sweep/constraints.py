@@ -119,6 +119,13 @@ class AnyOf(Constraint):
         return Met(bool(held), held[0] if held else " and ".join(one.text for one in met))
 
 
+def named_in(constraint: Constraint) -> list[str]:
+    """Return the measures and quantities that a constraint asks for."""
+    if isinstance(constraint, All | AnyOf):
+        return [name for part in constraint.joined for name in named_in(part)]
+    return [constraint.name] if isinstance(constraint, Bound) else []
+
+
 def floor(name: str, limit: float, *, statistic: str = "mean", part: str | None = None) -> Bound:
     """Return the condition that a measure reach `limit`, over all cases or one slice (`name=value`)."""
     return Bound(name, ">=", limit, statistic, part)

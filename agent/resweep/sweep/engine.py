@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,8 @@ def sweep_lists(
     size = settings.passage_tokens
     tune = gather(splits.tune, runs, ks, grid=grid, passage_tokens=size, extra=extra, own=own)
     settings.check(tuple(tune.values))
+    if settings.baseline is None and settings.baseline_k is not None:
+        settings = replace(settings, baseline=Cell(max(tune.runs), settings.baseline_k))
     slices = slices_of(tune)
     choice = choose(tune, settings, slices)
     holdout = None
@@ -93,7 +95,7 @@ def sweep_lists(
         fixed_tokens=token_views(tune, _budgets(tune, settings), settings),
         pipeline=pipeline,
         basis_hash=basis_hash,
-        notes=notes,
+        notes=[*notes, *_not_compared(tune, settings.baseline)],
         grid=grid,
         labelled_set=labelled_set(cases),
     )
@@ -109,9 +111,17 @@ def _baseline(choice: Choice, settings: SweepSettings) -> Cell | None:
 def _against(
     tune: Evidence, choice: Choice, against: Cell | None, settings: SweepSettings
 ) -> Compared | None:
-    if choice.chosen is None or against is None or against == choice.chosen:
+    if choice.chosen is None or against is None or against not in tune.cells or against == choice.chosen:
         return None
     return compare_depths(tune, against, choice.chosen, settings)
+
+
+def _not_compared(tune: Evidence, baseline: Cell | None) -> list[str]:
+    """Say why there is no comparison with a baseline that was not measured."""
+    if baseline is None or baseline in tune.cells:
+        return []
+    why = tune.status[baseline].why if baseline in tune.status else "not among the depths swept"
+    return [f"no comparison with the baseline {baseline.context_k}: {why}"]
 
 
 def _first_stage(tune: Evidence, lists: Lists | None, ks: Sequence[int]) -> Evidence | None:

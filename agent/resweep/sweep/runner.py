@@ -123,14 +123,15 @@ _decode = msgspec.json.Decoder(_Answer).decode
 class Gathered:
     """The lists of a live retriever: `runs` by candidate depth, `own` for cells asked for by themselves.
 
-    `nested` says whether lists were prefixes, `errors` what failed for good by case id.
+    `nested` says whether lists were prefixes, which `checked` cases with passages at every depth showed (the
+    fewest of any candidate depth). `errors` says what failed for good, by case id.
     """
 
     runs: dict[int, Lists] = field(default_factory=dict)
     own: dict[Cell, Lists] = field(default_factory=dict)
     latency: dict[Cell, Latency] = field(default_factory=dict)
     nested: bool = True
-    checked: int = 0
+    checked: int | None = None
     errors: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -166,19 +167,25 @@ def estimate_calls(target: Target, wanted: Wanted, cache: Cache) -> Estimate:
     return Estimate(cases=len(everyone), least=len(least - there), most=len(most - there), cached=len(there))
 
 
+def check_budget(estimates: Sequence[Estimate], calls: Calls) -> None:
+    """Raise BudgetSpentError where the budget of calls cannot suffice for all of these together."""
+    most, so_far = calls.policy.max_calls, calls.progress.calls
+    least = so_far + sum(one.least for one in estimates)
+    if most is not None and least > most:
+        told = f"of which {so_far} are spent" if so_far else "nothing was asked"
+        raise BudgetSpentError(
+            f"expected a budget of at least {least} calls ({estimates[0].cases} cases), got {most}; {told}: "
+            "raise it, or sweep fewer cases"
+        )
+
+
 def gather_live(target: Target, wanted: Wanted, calls: Calls) -> Gathered:
     """Return the lists of every cell, asking as seldom as the retriever allows.
 
     Raises BudgetSpentError before anything is asked where the budget cannot suffice, and InputError where the
     retriever does not answer.
     """
-    estimate = estimate_calls(target, wanted, calls.cache)
-    most = calls.policy.max_calls
-    if most is not None and estimate.least > most:
-        raise BudgetSpentError(
-            f"expected a budget of at least {estimate.least} calls ({estimate.cases} cases), got {most}; "
-            "nothing was asked: raise it, or sweep fewer cases"
-        )
+    check_budget([estimate_calls(target, wanted, calls.cache)], calls)
     gathered = Gathered()
     for candidate_k, ks in wanted.rows().items():
         _Row(target, wanted, calls, candidate_k, ks, gathered).run()
@@ -203,18 +210,30 @@ class _Row:
         nested = True
         if self.target.takes_depth and len(self.ks) > 1:
             at = {k: self.ask(some, k) for k in self.ks}
-            nested = all(_is_prefix(at[k], at[deepest], k) for k in self.ks)
-            self.into.checked = len(some)
-        lists = self.ask(everyone, deepest)
+            seen = [c.case_id for c in some if all(c.case_id in at[k] for k in self.ks)]
+            seen = [case_id for case_id in seen if at[deepest][case_id].ids]
+            # where nothing could be compared, nothing is known to be nested
+            nested = bool(seen) and all(_is_prefix(at[k], at[deepest], k) for k in self.ks)
+            self.into.checked = min(len(seen), len(seen) if self.into.checked is None else self.into.checked)
+        lists = self.used(everyone, deepest)
         row = self.candidate_k or (deepest if self.target.takes_depth else _longest(lists))
         self.into.runs[row] = lists
         if not nested:
             self.into.nested = False
             for k in self.ks[:-1]:
-                self.into.own[Cell(row, k)] = self.ask(everyone, k)
+                self.into.own[Cell(row, k)] = self.used(everyone, k)
+
+    def used(self, cases: Sequence[Case], k: int) -> dict[str, RankedList]:
+        """Return the lists at one depth that are measured; what failed is noted as missing."""
+        lists = self.ask(cases, k)
+        for case in cases:
+            if case.case_id not in lists:
+                key = key_for(self.target, Question(case.query or "", k, self.candidate_k))
+                self.into.errors[case.case_id] = self.calls.errors.get(key, "no answer")
+        return lists
 
     def ask(self, cases: Sequence[Case], k: int) -> dict[str, RankedList]:
-        """Return the lists at one depth by case id, in the order of the cases; failures are noted."""
+        """Return the lists at one depth by case id, in the order of the cases, without what failed."""
         questions = {case.case_id: Question(case.query or "", k, self.candidate_k) for case in cases}
         keys = {case_id: key_for(self.target, question) for case_id, question in questions.items()}
         asks = [Ask(keys[case_id], self._call(question)) for case_id, question in questions.items()]
@@ -223,7 +242,6 @@ class _Row:
         for case in cases:
             raw = found.get(keys[case.case_id])
             if raw is None:
-                self.into.errors[case.case_id] = self.calls.errors.get(keys[case.case_id], "no answer")
                 continue
             answer = _decode(raw)
             seconds.append(answer.seconds)
@@ -295,6 +313,11 @@ def _note(gathered: Gathered, target: Target, wanted: Wanted) -> None:
             f"each question was retrieved once at the greatest depth and cut at each smaller one; on "
             f"{gathered.checked} cases the lists at every depth were checked to be beginnings of the longest"
         )
+    elif gathered.checked == 0:
+        gathered.notes.append(
+            "whether lists are beginnings of the longest could not be checked, for none of the cases tried "
+            "brought passages at every depth: every depth was retrieved by itself"
+        )
     elif not gathered.nested:
         gathered.notes.append(
             "lists at smaller depths are not beginnings of the longest: every depth was retrieved by itself"
@@ -331,11 +354,12 @@ def sweep_live(
     if not wanted.rows():
         raise UsageError("expected a candidate_k of at least the smallest context_k, got none")
     calls = Calls(cache, policy or Policy(), watch)
-    gathered = gather_live(target, wanted, calls)
-    before = None
+    stages = [(target, wanted)]
     if first_stage is not None:
-        depth = max((*wanted.ks, *wanted.candidate_ks))
-        before = gather_live(first_stage, _only(wanted, depth), calls).runs[depth]
+        stages.append((first_stage, _only(wanted, max((*wanted.ks, *wanted.candidate_ks)))))
+    check_budget([estimate_calls(*stage, cache) for stage in stages], calls)
+    gathered, *others = [gather_live(*stage, calls) for stage in stages]
+    before = next(iter(others[0].runs.values())) if others else None
     answers = None
     if answering is not None:
         answers = answer_all(wanted.cases, gathered.cells(wanted), answering, calls)

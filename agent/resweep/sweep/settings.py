@@ -50,8 +50,9 @@ class SweepSettings:
 
     `margin` None means 0.02 for retrieval measures and 0 for what can turn over. `standard` is what a case
     must reach to count in `share_above`. `critical` names slices (`name=value`) that are always shown.
-    `baseline` is the cell to compare the chosen one with, None the one with the best mean. `passage_tokens`
-    stands in for passages whose tokens are not recorded. `latency` is measured per cell, if at all.
+    `baseline` is the cell to compare the chosen one with, None the one with the best mean; `baseline_k` names
+    it by its context depth alone, at the deepest candidates. `passage_tokens` stands in for passages whose
+    tokens are not recorded. `latency` is measured per cell, if at all.
     """
 
     objective: str = "ndcg"
@@ -63,6 +64,7 @@ class SweepSettings:
     standard: float = DEFAULT_STANDARD
     critical: Sequence[str] = ()
     baseline: Cell | None = None
+    baseline_k: int | None = None
     rules: Sequence[Rule] = ()
     passage_tokens: int | None = None
     usd_per_million_tokens: float | None = None

@@ -141,6 +141,52 @@ def test_a_budget_that_cannot_suffice_pays_for_nothing(run: Run) -> None:
     assert retriever.asked == []
 
 
+def test_one_budget_holds_for_both_stages_together(run: Run) -> None:
+    """39 calls of the first and 30 of the other: refused before any where 68 are allowed."""
+    retriever, before = Ranked(), Ranked()
+    stages = {"first_stage": Live(before).target("first")}
+    with pytest.raises(BudgetSpentError, match="at least 69 calls"):
+        run(retriever, policy=Policy(max_calls=68), **stages)
+    assert (retriever.asked, before.asked) == ([], [])
+    run(retriever, policy=Policy(max_calls=69), **stages)
+
+
+def test_a_first_stage_that_takes_no_depth_is_asked_once(run: Run) -> None:
+    """What it returns is what the reranker had to choose from."""
+    found = Live(lambda query: [{"id": f"d{i}"} for i in range(3)])
+    codes = {one["code"] for one in run(Ranked(), first_stage=found.target("first")).report.diagnosis}
+    assert codes
+
+
+def test_prefixes_that_could_not_be_checked_are_not_assumed(run: Run) -> None:
+    """The three cases tried bring nothing; the others show that it reranks."""
+    retriever = Reranked()
+    quiet = {"question 0", "question 10", "question 20"}
+
+    def some(query: str, k: int) -> list[dict[str, Any]]:
+        return [] if query in quiet else retriever.retrieve(query, k)
+
+    report = run(some).report
+    assert "could not be checked" in report.notes[0]
+    found = [i for i in range(30) if i % 5 == 0 and i not in (0, 10, 20)]  # at k = 1 only d0 comes
+    assert report.points[0]["measures"]["recall"]["mean"] == pytest.approx(len(found) / 30)
+    assert len(retriever.asked) == 27 * len(KS)
+
+
+def test_a_sampled_call_that_fails_leaves_its_case_in(run: Run) -> None:
+    """Its list at the greatest depth came: it is measured, and nothing is said to be missing."""
+
+    def picky(query: str, k: int) -> list[dict[str, Any]]:
+        if (query, k) == ("question 10", 2):
+            raise CallFailedError("not at this depth", again=False)
+        return Ranked().retrieve(query, k)
+
+    report = run(picky).report
+    assert (report.n_cases, report.n_missing) == (30, 0)
+    assert "on 2 cases" in report.notes[0]
+    assert not [note for note in report.notes if "failed" in note]
+
+
 def test_the_estimate_is_exact_for_prefixes(cache: Cache, run: Run) -> None:
     """Least where lists are prefixes, most where not; answers that are there cost nothing."""
     target, wanted = Live(Ranked()).target("v1"), Wanted(cases=CASES, ks=KS, sample=3)

@@ -63,6 +63,7 @@ def compare(
     from resweep.serve.comparing import Sides, cases_of, depth_of, named
     from resweep.serve.parts import rules_of
     from resweep.serve.sweeping import CaseSource, cases_from, off_the_record, policy_of
+    from resweep.sweep.calls import Calls
     from resweep.sweep.gate import Limits, compare_systems, parse_drops
     from resweep.sweep.labelled import smoke_cases
     from resweep.sweep.recorded import Source
@@ -83,10 +84,8 @@ def compare(
         reading = Sides(
             cases=wanted,
             source=source,
-            cache=cache,
-            policy=policy_of(loaded.sweep),
+            calls=Calls(cache, policy_of(loaded.sweep), watch),
             revision=revision,
-            watch=watch,
         )
         found = [reading.side(one, depth) for one, depth in zip(sides, depths, strict=True)]
     names = (sides[0].name, sides[1].name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,7 +19,7 @@ from resweep.serve.cli.tuned import Lock, lock_path
 if TYPE_CHECKING:
     from resweep.domain.event import RetrievalEvent
     from resweep.domain.invalidation import InvalidationRules
-    from resweep.serve.sweeping import Choosing, Identity
+    from resweep.serve.sweeping import Choosing, Identity, RunFiles
     from resweep.settings import Settings, SweepSection
     from resweep.sweep.answered import Checking
     from resweep.sweep.answers import AnswerCost, Answering
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from resweep.sweep.calls import Policy, Watcher
     from resweep.sweep.engine import Sweep
     from resweep.sweep.lists import Case
+    from resweep.sweep.runner import Estimate
 
 SWEEP_EXITS = {6: "the budget is spent or cannot suffice; what was answered is kept"}
 RunFile = Annotated[
-    Path | None, typer.Option("--run", metavar="RUN", help="Ranked lists: a TREC run or resweep.event/1.")
+    list[str] | None,
+    typer.Option(
+        "--run", metavar="RUN", help="Ranked lists: a TREC run or resweep.event/1; of a grid, 50=RUN each."
+    ),
 ]
 Cases = Annotated[
     Path | None,
@@ -129,7 +133,7 @@ def sweep(
         int | None, typer.Option(metavar="N", help="Tokens of a passage where they are not known.")
     ] = None,
     first_stage: Annotated[
-        str | None, typer.Option(metavar="MODULE:OBJECT", help="What retrieves before the reranker.")
+        str | None, typer.Option(metavar="WHAT", help="What retrieves before the reranker, or its RUN.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -173,7 +177,7 @@ def sweep(
     """Sweep every depth on the labelled cases, live or on recorded lists, and choose one that holds up."""
     from resweep.domain.measures import DEFINITIONS
     from resweep.serve.parts import rules_of
-    from resweep.serve.sweeping import CaseSource, Choosing, cases_from, identity_of, policy_of
+    from resweep.serve.sweeping import CaseSource, Choosing, cases_from, identity_of, policy_of, run_files
     from resweep.sweep.settings import DEFAULT_DEPTHS, parse_depths
 
     loaded = frame.settings_of(settings).settings
@@ -200,6 +204,10 @@ def sweep(
     )
     ks = parse_depths(k) if k else DEFAULT_DEPTHS
     choosing.check(tuple(DEFINITIONS), ks, answers=generator is not None)
+    _check_kept(named, identity, record or write_lock, recorded=bool(run))
+    if run:
+        asked = {"--retriever": retriever, "--candidate-k": candidate_k, "--generator": generator}
+        _for_lists_too({**asked, "--judge": judge, "--audit": audit, "--evidence-first": evidence_first})
     if path is not None:
         known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
     else:
@@ -213,10 +221,11 @@ def sweep(
         identity=identity,
         choosing=choosing,
     )
-    if run is not None:
-        if generator or judge:
-            raise UsageError("expected a live retriever for answers, got recorded lists: they hold no texts")
-        swept = _recorded(job, run, rules)
+    choosing.check_cases(known, answers=generator is not None)
+    if run:
+        budgets = {"--max-calls": max_calls, "--max-tokens": max_tokens, "--max-usd": max_usd}
+        lists = _Lists(run_files(run), rules, first_stage, revision, budgets)
+        maybe = _recorded(job, lists, dry_run=dry_run, as_json=as_json)
     else:
         target = retriever or section.retriever
         if target is None:
@@ -236,9 +245,9 @@ def sweep(
                 _checking(audit, tolerance),
             )
             maybe = _live(job, live, cache, dry_run=dry_run, as_json=as_json)
-        if maybe is None:
-            return
-        swept = maybe
+    if maybe is None:
+        return
+    swept = maybe
     _hand_out(swept, html=html, save=save, lock=_lock(loaded, lock) if write_lock else None)
     if record:
         hand_over(loaded, url, swept)
@@ -265,6 +274,26 @@ def _labelled(
     return some, [*notes, f"a smoke set: {len(some)} of {len(cases)} cases, weighted to them all"]
 
 
+def _check_kept(named: str | None, identity: Identity | None, kept: bool, *, recorded: bool) -> None:
+    """Raise UsageError where a report is to be kept that will not say what it is valid for."""
+    if kept and identity is None and (recorded or named is None):
+        raise UsageError(
+            "expected --config FILE (`pipeline` and `config`) with --record and --write-lock: what the depth "
+            "is valid for has to be known"
+        )
+
+
+def _for_lists_too(given: dict[str, object]) -> None:
+    """Raise UsageError for what recorded lists cannot do: an option that is passed over would mislead."""
+    wrong = [option for option, value in given.items() if value]
+    if wrong:
+        raise UsageError(
+            f"expected recorded lists or a live retriever, got --run with {', '.join(wrong)}: recorded lists "
+            "answer nothing anew and hold no texts; leave one of the two out (a grid is --run 10=RUN --run "
+            "50=RUN)"
+        )
+
+
 class _Job:
     """What is swept, whatever it is retrieved from."""
 
@@ -282,6 +311,16 @@ class _Job:
         self.cases, self.notes = cases, notes
         self.ks, self.candidate_ks = ks, candidate_ks
         self.pipeline, self.identity, self.choosing = pipeline, identity, choosing
+
+
+class _Lists(NamedTuple):
+    """The recorded side of a job; `budgets` are options that bound nothing there."""
+
+    run: RunFiles
+    rules: InvalidationRules
+    first_stage: str | None
+    revision: str
+    budgets: Mapping[str, object]
 
 
 class _Live:
@@ -341,35 +380,38 @@ def _checking(audit: Path | None, tolerance: float | None) -> Checking | None:
     return Checking(items=read_audit(audit), now=time.time(), tolerance=tolerance)
 
 
-def _recorded(job: _Job, run: Path, rules: InvalidationRules) -> Sweep:
+def _recorded(job: _Job, lists: _Lists, *, dry_run: bool, as_json: bool) -> Sweep | None:
     from dataclasses import replace
 
     from resweep.domain.measures import DEFINITIONS
     from resweep.serve.sweeping import stamped_recorded
-    from resweep.sweep.evidence import Cell
     from resweep.sweep.recorded import Source, sweep_cases
+    from resweep.sweep.runner import Estimate
 
-    settings = job.choosing.settings(tuple(DEFINITIONS))
-    source = Source(events=reader(rules), pipeline=job.pipeline)
-    basis = job.identity.basis_hash if job.identity else None
-
-    def sweep_with(chosen: Any) -> Sweep:
-        return sweep_cases(run, job.cases, job.ks, chosen, source=source, basis_hash=basis, notes=job.notes)
-
-    swept = sweep_with(settings)
-    if job.choosing.baseline is not None:
-        row = max(swept.tune.runs)
-        swept = sweep_with(replace(settings, baseline=Cell(row, job.choosing.baseline)))
+    if dry_run:
+        nothing = Estimate(cases=len(job.cases), least=0, most=0, cached=0)
+        _estimated(nothing, as_json=as_json)
+        return None
+    given = [option for option, value in lists.budgets.items() if value is not None]
+    told = [f"{', '.join(given)} bounds nothing: recorded lists take no call"] if given else []
+    swept = sweep_cases(
+        lists.run,
+        job.cases,
+        job.ks,
+        job.choosing.settings(tuple(DEFINITIONS)),
+        source=Source(events=reader(lists.rules), pipeline=job.pipeline),
+        first_stage=lists.first_stage,
+        basis_hash=job.identity.basis_hash if job.identity else None,
+        notes=[*job.notes, *told],
+    )
     pipeline = job.pipeline or (job.identity.pipeline if job.identity else None)
     swept = replace(swept, report=replace(swept.report, pipeline=pipeline))
-    return stamped_recorded(swept, run, job.identity)
+    return stamped_recorded(swept, lists.run, lists.revision, job.identity)
 
 
 def _live(job: _Job, live: _Live, cache: Cache, *, dry_run: bool, as_json: bool) -> Sweep | None:
-    from dataclasses import replace
-
     from resweep.domain.measures import DEFINITIONS
-    from resweep.serve.sweeping import LiveSweep, Wish, baseline_of, off_the_record
+    from resweep.serve.sweeping import LiveSweep, Wish, off_the_record
 
     with off_the_record(), frame.stdout_to_stderr():
         ready = LiveSweep(
@@ -388,18 +430,30 @@ def _live(job: _Job, live: _Live, cache: Cache, *, dry_run: bool, as_json: bool)
             live.policy,
         )
         cost = ready.estimate()
-        more = f" (up to {cost.most} where lists are not prefixes)" if cost.most > cost.least else ""
-        words = f"{cost.cases} cases: {cost.least} calls{more}, {cost.cached} answered already"
-        sys.stderr.write(words + "\n")
         if not dry_run:
+            _say_estimate(cost)
             settings = job.choosing.settings(tuple(DEFINITIONS))
-            settings = replace(settings, baseline=baseline_of(job.choosing, job.candidate_ks, job.ks))
-            with progress() as watch:
-                return ready.run(settings, watch, live.answering, live.check)
+            try:
+                with progress() as watch:
+                    return ready.run(settings, watch, live.answering, live.check)
+            except KeyboardInterrupt:
+                sys.stderr.write("interrupted: what was answered is kept; run again to go on\n")
+                raise
+    _estimated(cost, as_json=as_json)
+    return None
+
+
+def _say_estimate(cost: Estimate) -> None:
+    more = f" (up to {cost.most} where lists are not prefixes)" if cost.most > cost.least else ""
+    sys.stderr.write(f"{cost.cases} cases: {cost.least} calls{more}, {cost.cached} answered already\n")
+
+
+def _estimated(cost: Estimate, *, as_json: bool) -> None:
+    """Tell what a sweep would cost, and sweep nothing."""
+    _say_estimate(cost)
     if as_json:
         told = {"cases": cost.cases, "least": cost.least, "most": cost.most, "cached": cost.cached}
         frame.print_json({"schema": "resweep.estimate/1", **told})
-    return None
 
 
 @contextmanager
