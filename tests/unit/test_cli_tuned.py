@@ -180,7 +180,7 @@ def test_what_was_added_or_removed_is_told_as_absent_before_or_after(run: Run) -
     """In words that are nobody's value."""
     lock_file()
     config_file({**CONFIG, "reranker": {"model": "r1"}})
-    assert 'reranker: (absent) -> {"model": "r1"}' in run("check", "rag.json").stdout
+    assert "reranker: (absent) -> {'model': 'r1'}" in run("check", "rag.json").stdout
 
 
 def test_accept_makes_a_checked_config_valid(run: Run) -> None:

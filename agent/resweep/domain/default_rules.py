@@ -350,7 +350,7 @@ DEFAULT_RULES: dict[str, object] = {
             "path": ["chunker.*overlap*", "chunker.stride"],
             "effect": "invalidates",
             "peak": "up",
-            "because": "neighbours that overlap say the same twice, so distinct evidence lies deeper",
+            "because": "the more neighbours overlap, the more they repeat, the deeper distinct evidence lies",
         },
         {
             "path": [
@@ -366,7 +366,7 @@ DEFAULT_RULES: dict[str, object] = {
             ],
             "effect": "invalidates",
             "peak": "down",
-            "because": "larger chunks hold more of an answer each, so fewer are needed",
+            "because": "the larger a chunk, the more of an answer it holds, and the fewer are needed",
         },
         {
             "path": [
@@ -392,7 +392,7 @@ DEFAULT_RULES: dict[str, object] = {
             "path": ["chunker.*parent*.**", "chunker.*hierarch*.**", "chunker.auto_merg*.**"],
             "effect": "invalidates",
             "peak": "down",
-            "because": "a small match brings its larger parent, so fewer passages hold the answer",
+            "because": "the more a match brings of its parent, the fewer passages hold the answer",
         },
         {
             "path": [
@@ -440,7 +440,7 @@ DEFAULT_RULES: dict[str, object] = {
             ],
             "effect": "invalidates",
             "peak": "down",
-            "because": "a longer vector tells passages apart better, so the evidence ranks higher",
+            "because": "the longer a vector, the better passages are told apart, the higher evidence ranks",
         },
         {
             "path": [
@@ -453,7 +453,7 @@ DEFAULT_RULES: dict[str, object] = {
             ],
             "effect": "invalidates",
             "peak": "up",
-            "because": "coarser vectors blur the ranking, so the evidence lies deeper",
+            "because": "the coarser the vectors, the more the ranking blurs, the deeper evidence lies",
         },
         {
             "path": [
@@ -505,7 +505,7 @@ DEFAULT_RULES: dict[str, object] = {
             ],
             "effect": "invalidates",
             "peak": "down",
-            "because": "a search that looks further misses fewer near passages, so the evidence ranks higher",
+            "because": "the further a search looks, the less it misses, the higher evidence ranks",
         },
         {
             "path": [
@@ -518,7 +518,7 @@ DEFAULT_RULES: dict[str, object] = {
             ],
             "effect": "invalidates",
             "peak": "up",
-            "because": "coarser vectors blur the ranking, so the evidence lies deeper",
+            "because": "the coarser the vectors, the more the ranking blurs, the deeper evidence lies",
         },
         {
             "path": [
@@ -624,7 +624,7 @@ DEFAULT_RULES: dict[str, object] = {
             "effect": "invalidates",
             "component": "chunker",
             "peak": "down",
-            "because": "each hit brings more of its surroundings, so fewer hold the answer",
+            "because": "the more of its surroundings a hit brings, the fewer hold the answer",
         },
         {
             "path": ["retriever.*adaptive*.**", "retriever.*stop*.**"],
@@ -643,7 +643,7 @@ DEFAULT_RULES: dict[str, object] = {
             "path": ["reranker", "reranker.enabled"],
             "effect": "invalidates",
             "peak": "down",
-            "because": "a reranker lifts the right passages among the candidates, so fewer are needed",
+            "because": "with a reranker the right passages stand higher, so fewer are needed than without",
         },
         {
             "path": [
@@ -695,7 +695,7 @@ DEFAULT_RULES: dict[str, object] = {
             ],
             "effect": "invalidates",
             "peak": "up",
-            "because": "a reader that takes in more loses less by further passages",
+            "because": "the more a reader takes in, the less it loses by further passages",
         },
         {
             "path": [
@@ -734,7 +734,7 @@ DEFAULT_RULES: dict[str, object] = {
             "path": ["generator.reasoning*.**", "generator.thinking*.**"],
             "effect": "invalidates",
             "peak": "up",
-            "because": "a reader that thinks longer sorts out more passages",
+            "because": "the longer a reader thinks, the more passages it sorts out",
         },
         {
             "path": "generator.**",
@@ -754,7 +754,7 @@ DEFAULT_RULES: dict[str, object] = {
             "effect": "invalidates",
             "component": "prompt",
             "peak": "up",
-            "because": "a larger budget lets more passages through to the reader",
+            "because": "the larger the budget, the more passages get through to the reader",
         },
     ],
 }

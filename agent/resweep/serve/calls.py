@@ -88,7 +88,9 @@ def _open_flag(bench: Bench, key: str) -> Flag:
     flag = next((f for f in bench.store.flags() if f.key == key), None)
     if flag is None:
         raise RequestError(
-            HTTPStatus.NOT_FOUND, f"no open flag has the key {key!r:.200}", do="see GET /v1/flags"
+            HTTPStatus.NOT_FOUND,
+            f"no open flag has the key {key!r:.200}",
+            do="`resweep flags list` and GET /v1/flags show keys",
         )
     return flag
 

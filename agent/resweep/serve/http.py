@@ -238,6 +238,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
         error.status_code,
         f"there is no {request.url.path}" if missing else str(error.detail),
         expected="a path of docs/api.md" if missing else "",
+        do="GET /v1/status shows what is monitored" if missing else "see docs/api.md for its methods",
     )
     return answer(refusal_object(told), error.status_code)
 

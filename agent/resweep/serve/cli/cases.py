@@ -238,8 +238,15 @@ def _lines(at: Access, query: dict[str, str]) -> Iterator[CaseWithList]:
 
 
 def _by_name(target: Path) -> str:
-    suffix = target.with_suffix("").suffix if target.suffix == ".gz" else target.suffix
-    return EXTENSIONS.get(suffix.lower(), "beir" if target.is_dir() or not suffix else "jsonl")
+    suffix = (target.with_suffix("").suffix if target.suffix == ".gz" else target.suffix).lower()
+    if target.is_dir() or not suffix:
+        return "beir"
+    if suffix not in EXTENSIONS:
+        raise UsageError(
+            f"expected a file named {', '.join(EXTENSIONS)} (.gz: packed), or a folder for BEIR; "
+            f"got {target}: name it so, or state its --format"
+        )
+    return EXTENSIONS[suffix]
 
 
 def _query(**given: str | None) -> dict[str, str]:

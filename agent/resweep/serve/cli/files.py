@@ -127,14 +127,17 @@ def _files(
     except FileNotFoundError as error:
         raise InputError(str(error)) from None
     if write is not None:
-        written = [str(_write(write / path, body, force)) for path, body in _found(shipped, wanted)]
+        found = _found(shipped, wanted)
+        if len(wanted) == 1:  # what the folder is for needs no folder of its own in it
+            found = ((path.partition("/")[2], body) for path, body in found)
+        written = [str(_write(write / path, body, force)) for path, body in found]
         _say_files(written, as_json)
         return
-    found = dict(_found(shipped, printed))
+    shown = dict(_found(shipped, printed))
     if as_json:
-        frame.print_json({"schema": "resweep.files/1", "files": {p: b.decode() for p, b in found.items()}})
+        frame.print_json({"schema": "resweep.files/1", "files": {p: b.decode() for p, b in shown.items()}})
         return
-    for number, (path, body) in enumerate(found.items()):
+    for number, (path, body) in enumerate(shown.items()):
         if path.endswith((".yaml", ".yml")):
             frame.say(("---\n" if number else "") + f"# {path}")
         frame.say(body.decode().rstrip("\n"))

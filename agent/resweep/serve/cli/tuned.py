@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,7 +79,7 @@ def _say_checked(checked: Checked, lock: Path | None) -> None:
 
 
 def _part(value: object) -> str:
-    return "(absent)" if value is None else json.dumps(value, ensure_ascii=False)
+    return "(absent)" if value is None else repr(value)
 
 
 def lock_path(given: str | None, settings: Settings, *starts: Path) -> Path | None:
