@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from typing import Any
 
 import pytest
 
+from resweep.domain.case import Candidate, question_key
 from resweep.domain.clock import VirtualClock
 from resweep.domain.errors import InputError
 from resweep.store.reports import LAST_SWEEP
@@ -115,3 +118,46 @@ def test_reports_outlive_events_and_go_with_the_hours(store: SqlStore, clock: Vi
     clock.ts = NOW + 500 * DAY
     store.housekeep()
     assert store.reports() == []
+
+
+def _asked_by(store: SqlStore, *queries: str) -> list[str]:
+    """Put questions into the labelled set; return the ids of their cases."""
+    wishes = [Candidate(pipeline="bot", question=question_key(q), query=q, asked=1) for q in queries]
+    found = store.enqueue(wishes)
+    return [found[question_key(q)] for q in queries]
+
+
+def test_a_report_loses_the_words_of_a_case_that_is_deleted(store: SqlStore) -> None:
+    """Question, reference and answers of that case alone; every figure stays, in the report and its lines."""
+    gone, stays = _asked_by(store, "secret one", "open two")
+    lines = [
+        {
+            "case_id": case_id,
+            "query": words,
+            "reference_answer": words,
+            "lists": [{"ids": ["a"]}],
+            "answers": [{"answer": words, "right": True, "reason": words}],
+        }
+        for case_id, words in ((gone, "secret one"), (stays, "open two"))
+    ]
+    packed = gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    lost = [{"case_id": gone, "query": "secret one", "before": 1.0, "after": 0.0}]
+    store.record_report(report(regressions=lost), packed)
+    store.delete_cases([gone])
+    assert store.report("r1") == report(regressions=[{**lost[0], "query": None}])
+    left = gzip.decompress(store.report_cases("r1") or b"")
+    assert b"secret" not in left
+    one, two = (json.loads(line) for line in left.splitlines())
+    assert (one["lists"], one["answers"]) == (
+        lines[0]["lists"],
+        [{"answer": None, "right": True, "reason": None}],
+    )
+    assert two == lines[1]
+
+
+def test_lines_behind_a_report_that_cannot_be_read_go_with_the_case(store: SqlStore) -> None:
+    """Nobody knows whose words they hold."""
+    (gone,) = _asked_by(store, "secret one")
+    store.record_report(report(), b"no gzip")
+    store.delete_cases([gone])
+    assert gzip.decompress(store.report_cases("r1") or b"") == b""

@@ -34,6 +34,7 @@ from resweep.store.cases import (
 )
 from resweep.store.names import label, plain
 from resweep.store.part import Part, chunks
+from resweep.store.quotes import take_words_out
 from resweep.store.reviews import draw_of, row_of, where
 from resweep.store.schema import cases, draws, judgments, lists, plans, reviews
 
@@ -158,6 +159,7 @@ class CaseSetPart(Part):
     def delete_cases(self, case_ids: Sequence[str]) -> int:
         """Remove cases and everything said about them, for good; return how many."""
         with self._db.write() as connection:
+            take_words_out(connection, case_ids)
             removed = remove_cases(connection, case_ids)
         self._db.forget()
         return removed

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, select, update
 from resweep.domain.event import RetrievalEvent
 from resweep.store.cases import remove_cases
 from resweep.store.part import chunks
+from resweep.store.quotes import take_words_out
 from resweep.store.schema import cases, draws, events, suggestions
 
 _decoder = msgspec.msgpack.Decoder(RetrievalEvent)
@@ -32,7 +33,9 @@ def forget_draws(connection: Connection, event_ids: Sequence[str]) -> int:
         mine = draws.c.case_id.in_(kept) & draws.c.event_id.in_(some)
         connection.execute(update(draws).where(mine).values(user_key=None))
         connection.execute(delete(draws).where(draws.c.event_id.in_(some), draws.c.case_id.not_in(kept)))
-        gone += [c for c in touched if c not in kept and not _reworded(connection, c, set(some))]
+        lost = [c for c in touched if c not in kept]
+        take_words_out(connection, lost)
+        gone += [c for c in lost if not _reworded(connection, c, set(some))]
     return remove_cases(connection, gone)
 
 
