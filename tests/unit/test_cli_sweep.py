@@ -362,8 +362,8 @@ class TestRecordedLists:
 def test_a_baseline_that_is_never_reached_leaves_no_comparison(run: Run) -> None:
     """Paid calls are not lost for it; the note says why."""
     Path("four.py").write_text("def only(query):\n    return [{'id': f'd{i}'} for i in range(4)]\n")
-    words = ("--retriever", "four:only", "--cases", "cases.jsonl", "--k", "1,2,4,8")
-    words = (*words, "--objective", "recall", "--baseline")
+    asked = ("--retriever", "four:only", "--cases", "cases.jsonl", "--k", "1,2,4,8")
+    words = (*asked, "--objective", "recall", "--baseline")
     told = json.loads(run("sweep", *words, "8", "--json").stdout)
     assert told["comparison"] is None
     assert told["notes"][-1] == "no comparison with the baseline 8: not reachable, at most 4 returned"

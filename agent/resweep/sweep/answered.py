@@ -87,7 +87,14 @@ def with_answers(
     audited = None
     if check is not None:
         judged = answers.extra()[MEASURE]
-        audited = audit(check.items, judged, check.now, alpha=settings.alpha, tolerance=check.tolerance)
+        audited = audit(
+            check.items,
+            judged,
+            check.now,
+            weights={case.case_id: case.weight for case in swept.tune.cases},
+            alpha=settings.alpha,
+            tolerance=check.tolerance,
+        )
     told: dict[str, Any] = {
         "generator": _model(answering.generator),
         "judge": _model(answering.judge_model),

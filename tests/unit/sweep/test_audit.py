@@ -6,13 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from resweep.domain.errors import InputError
-from resweep.sweep.audit import AUDIT_DAYS, DAY_S, Item, audit, ppi, read_audit
+from resweep.sweep.audit import AUDIT_DAYS, DAY_S, Item, Verdicts, audit, ppi, read_audit
 from resweep.sweep.evidence import Cell
 
 CELL = Cell(40, 8)
 NOW = 1e9
+Array = NDArray[np.float64]
+Pair = tuple[Array, Array]
+
+
+def everyone(values: Array) -> Verdicts:
+    """Return verdicts that all count alike."""
+    return Verdicts(values, np.ones(len(values)))
 
 
 def checked(
@@ -75,20 +83,72 @@ def test_items_of_other_sweeps_are_passed_over() -> None:
         audit([item._replace(context_k=5) for item in items], {CELL: judged}, NOW)
 
 
-def test_corrected_levels_cover_the_truth_where_the_judge_alone_does_not() -> None:
-    """400 answers, 60 audited, sensitivity 0.955 and specificity 0.81: truth 73.5 %, judge 75 %."""
+RUNS = 400
+
+
+def drawn(
+    rng: np.random.Generator, truth: float, weights: Array, sensitivity: float, specificity: float
+) -> Pair:
+    """Return what is right by a person and by a judge who errs at these rates."""
+    person = rng.random(len(weights)) < truth
+    keeps = rng.random(len(weights)) < np.where(person, sensitivity, specificity)
+    return person.astype(float), np.where(keeps, person, ~person).astype(float)
+
+
+@pytest.mark.parametrize("audits", [20, 60, 134, 400])
+@pytest.mark.parametrize(
+    ("truth", "sensitivity", "specificity"),
+    [(0.735, 0.955, 0.81), (0.6, 0.9, 0.9), (0.9, 0.99, 0.6), (0.05, 0.9, 0.9)],
+)
+def test_corrected_levels_cover_the_truth_at_the_nominal_rate(
+    truth: float, sensitivity: float, specificity: float, audits: int
+) -> None:
+    """95 % of 400 sets of 400 answers, less two standard errors, however many of them are audited."""
+    rng = np.random.default_rng(audits)
+    covered = 0
+    for _ in range(RUNS):
+        person, judge = drawn(rng, truth, np.ones(400), sensitivity, specificity)
+        rows = rng.choice(400, audits, replace=False)
+        _, low, high = ppi(everyone(judge), everyone(judge[rows]), person[rows])
+        covered += low <= truth <= high
+    assert covered / RUNS >= 0.95 - 2 * (0.95 * 0.05 / RUNS) ** 0.5
+
+
+def test_a_corrected_level_is_narrower_than_the_audit_alone() -> None:
+    """Seven to eight points on each side at 60 of 400; people's verdicts alone leave eleven."""
     rng = np.random.default_rng(7)
-    covered, widths, runs = 0, [], 400
-    for _ in range(runs):
-        truth = (rng.random(400) < 0.735).astype(float)
-        kept = rng.random(400) < np.where(truth == 1, 0.955, 0.81)
-        judge = np.where(kept, truth, 1 - truth)
-        rows = rng.choice(400, 60, replace=False)
-        mean, error = ppi(np.delete(judge, rows), judge[rows], truth[rows])
-        covered += abs(mean - 0.735) <= 1.96 * error
-        widths.append(1.96 * error)
-    assert covered / runs >= 0.90
-    assert float(np.mean(widths)) == pytest.approx(0.076, abs=0.01)
+    widths = []
+    for _ in range(100):
+        person, judge = drawn(rng, 0.735, np.ones(400), 0.955, 0.81)
+        _, low, high = ppi(everyone(judge), everyone(judge[:60]), person[:60])
+        widths.append((high - low) / 2)
+    assert float(np.mean(widths)) == pytest.approx(0.077, abs=0.005)
+
+
+def test_corrected_levels_speak_of_the_weighted_traffic() -> None:
+    """Hard questions were drawn nine times as often as easy ones; the levels weigh them back."""
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(RUNS):
+        hard = np.arange(400) < 180
+        weights = np.where(hard, 1.0, 9.0)
+        person = (rng.random(400) < np.where(hard, 0.2, 0.8)).astype(float)
+        judge = np.where(rng.random(400) < 0.9, person, 1 - person)
+        items = [Item(f"c{i}", 8, None, bool(person[i]), None) for i in rng.choice(400, 120, replace=False)]
+        told = {f"c{i}": float(judge[i]) for i in range(400)}
+        known = {f"c{i}": float(weights[i]) for i in range(400)}
+        (level,) = audit(items, {CELL: told}, NOW, weights=known).levels
+        assert level.judged == pytest.approx(np.average(judge, weights=weights))
+        covered += level.low <= (180 * 0.2 + 220 * 9 * 0.8) / (180 + 220 * 9) <= level.high
+    assert covered / RUNS >= 0.95 - 2 * (0.95 * 0.05 / RUNS) ** 0.5
+
+
+def test_an_answer_that_was_audited_twice_counts_once() -> None:
+    """As it was ruled last."""
+    items, judged = checked(0, 0, 20)
+    wrong = [item._replace(right=not item.right) for item in items]
+    found = audit([*wrong, *items], {CELL: judged}, NOW)
+    assert (found.overall.n, found.overall.agree) == (20, 20)
 
 
 def test_the_file_is_read_line_by_line(tmp_path: Path) -> None:
