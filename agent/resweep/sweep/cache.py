@@ -27,10 +27,13 @@ def key_of(*parts: object) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+KEPT_S = 90 * 86400.0  # for what follows from its key alone: a model's answer to the same words
+
+
 class Cache:
     """Answers by key, shared by threads and processes. `now` (unix s) dates what is put in.
 
-    Answers older than `max_age_s` count as not there. Raises InputError where the folder cannot be used.
+    Answers older than `max_age_s` count as not there, those not put in anew for `KEPT_S` are removed. Raises InputError where the folder cannot be used.
     """
 
     def __init__(self, folder: Path, now: float, max_age_s: float | None = None) -> None:
@@ -45,6 +48,7 @@ class Cache:
             self._db = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, at REAL, value BLOB)")
+            self._db.execute("DELETE FROM answers WHERE at < ?", (now - max(KEPT_S, max_age_s or 0.0),))
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"expected a folder for answers at {folder}; {error}: name another with --cache"
