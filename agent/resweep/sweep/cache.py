@@ -33,7 +33,8 @@ KEPT_S = 90 * 86400.0  # for what follows from its key alone: a model's answer t
 class Cache:
     """Answers by key, shared by threads and processes. `now` (unix s) dates what is put in.
 
-    Answers older than `max_age_s` count as not there, those not put in anew for `KEPT_S` are removed. Raises InputError where the folder cannot be used.
+    Answers older than `max_age_s` count as not there, those not put in anew for `KEPT_S` are removed.
+    Raises InputError where the folder cannot be used.
     """
 
     def __init__(self, folder: Path, now: float, max_age_s: float | None = None) -> None:
