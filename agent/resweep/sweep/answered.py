@@ -64,7 +64,8 @@ def _affordable(wanted: Sequence[Wanted], answering: Answering, calls: Calls) ->
         answering.tell(cost)
     policy, so_far = calls.policy, calls.progress
     for limit, used, more, what in (
-        (policy.max_calls, so_far.calls, cost.answers, "calls"),
+        # at least one for each answer to make, and for each that was made and not judged
+        (policy.max_calls, so_far.calls, cost.verdicts, "calls"),
         (policy.max_tokens, 0, cost.prompt_tokens, "tokens"),
         (policy.max_usd, 0.0, cost.usd or 0.0, "USD"),
     ):

@@ -180,25 +180,33 @@ def _passages(case: Case, ranked: RankedList, cell: Cell, evidence_first: bool) 
     return tuple(str(text) for text in texts)
 
 
+_said = msgspec.json.Decoder(Said).decode
+_verdict = msgspec.json.Decoder(Verdict).decode
+_encode = msgspec.json.Encoder().encode
+
+
 def answer_cost(wanted: Sequence[Wanted], answering: Answering, cache: Cache) -> AnswerCost:
     """Return what making and judging these answers will take at most, less what is answered already."""
     keys = {_answer_key(one, answering): one for one in wanted}
-    fresh = [one for key, one in keys.items() if cache.get(key, ever=True) is None]
+    made = {key: cache.get(key, ever=True) for key in keys}
+    fresh = [one for key, one in keys.items() if made[key] is None]
+    unruled = {
+        verdict
+        for key, raw in made.items()
+        if raw is not None
+        and cache.get(verdict := _verdict_key(keys[key], _said(raw), answering), ever=True) is None
+    }
     tokens = sum(
         OVERHEAD_TOKENS + (sum(map(len, one.passages)) + len(one.case.query or "")) // TOKEN_CHARACTERS
         for one in fresh
     )
-    judging = 2 * OVERHEAD_TOKENS * len(fresh)
+    verdicts = len(fresh) + len(unruled)
+    judging = 2 * OVERHEAD_TOKENS * verdicts
     prices = (answering.generator.usd_per_million, answering.judge_model.usd_per_million)
     usd = None
     if any(price is not None for price in prices):
         usd = (tokens * (prices[0] or 0) + judging * (prices[1] or 0)) / 1e6
-    return AnswerCost(answers=len(fresh), verdicts=len(fresh), prompt_tokens=tokens + judging, usd=usd)
-
-
-_said = msgspec.json.Decoder(Said).decode
-_verdict = msgspec.json.Decoder(Verdict).decode
-_encode = msgspec.json.Encoder().encode
+    return AnswerCost(answers=len(fresh), verdicts=verdicts, prompt_tokens=tokens + judging, usd=usd)
 
 
 def make_answers(wanted: Sequence[Wanted], answering: Answering, calls: Calls) -> Answers:

@@ -251,8 +251,8 @@ def ppi(
 ) -> tuple[float, float, float]:
     """Return a mean with its interval, from a judge's verdicts and a person's (`person`) on the audited ones.
 
-    `own`: the audited answers are some of `everyone`; the judge weighs as much as it agrees (PPI++). Else they
-    are of other depths, and its weight is 1. For the spread half a disagreement of each kind is added,
+    `own`: the audited answers are some of `everyone`; the judge weighs as much as it agrees (PPI++). Else
+    they are of other depths, and its weight is 1. For the spread half a disagreement of each kind is added,
     and the interval is Wilson's at the sample size of that spread: twenty answers may show no disagreement at
     all, and would leave no width.
     """

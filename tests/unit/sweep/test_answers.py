@@ -190,6 +190,19 @@ def test_a_budget_that_runs_out_is_gone_on_from(run: Run) -> None:
     assert sum(models.made.values()) == 160
 
 
+def test_what_is_left_is_told_of_answers_and_verdicts(run: Run) -> None:
+    """A sweep that ended between the two makes no answer anew, and still has every verdict to pay for."""
+    told: list[AnswerCost] = []
+
+    def gone(asked: ToJudge) -> Verdict:
+        raise CallFailedError("no judge", again=False)
+
+    with pytest.raises(InputError, match="no judge"):
+        run(replace(Models().answering(), judge=gone))
+    run(Models().answering(tell=told.append))
+    assert (told[0].answers, told[0].verdicts) == (0, 2 * 40)  # each question was answered in two ways
+
+
 def test_verdicts_and_reasons_are_kept_by_case_and_depth(run: Run, tmp_path: Path) -> None:
     """Any figure can be followed to its answers; the kept sweep reads back."""
     swept = run(Models().answering())
