@@ -30,12 +30,17 @@ def open_text(path: Path) -> IO[str]:
 
 def lines(path: Path) -> Iterator[Line]:
     """Yield the lines that are not blank. Raises InputError where the file is not UTF-8 or breaks off."""
+    return (Line(number, text) for number, text in numbered(path))
+
+
+def numbered(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield what `lines` does as plain pairs, for files of millions of lines."""
     with open_text(path) as stream:
         number = 0
         try:
             for number, text in enumerate(stream, 1):
                 if text.strip():
-                    yield Line(number, text)
+                    yield number, text
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{path}, after line {number}: expected UTF-8 text, got {error.reason}; convert the file"

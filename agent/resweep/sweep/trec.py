@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from resweep.domain.errors import InputError
 from resweep.sweep.lists import Case, RankedList
-from resweep.sweep.textfile import Line, lines
+from resweep.sweep.textfile import Line, lines, numbered
 
 _QUERY_FIELDS = ("query_id", "query-id", "qid")
 _PASSAGE_FIELDS = ("doc_id", "corpus-id", "passage_id", "docid")
 _GRADE_FIELDS = ("grade", "score", "relevance")
 
 
-class _Ranked(NamedTuple):
-    rank: float
-    passage: str
-    score: float | None
+class _Ranked:
+    """The rows of one query, as columns: a run may have ten million rows."""
+
+    __slots__ = ("passages", "ranks", "scores")
+
+    def __init__(self) -> None:
+        self.ranks: array[float] = array("d")
+        self.passages: list[str] = []
+        self.scores: list[float | None] = []
+
+    def in_order(self) -> RankedList:
+        """Return the list by rank, then by place in the file."""
+        ranks = self.ranks
+        if any(later < earlier for earlier, later in pairwise(ranks)):
+            order = sorted(range(len(ranks)), key=ranks.__getitem__)
+            return RankedList([self.passages[i] for i in order], [self.scores[i] for i in order])
+        return RankedList(self.passages, self.scores)
 
 
 class _LineError(InputError):
@@ -36,20 +50,26 @@ def read_run(path: Path) -> dict[str, RankedList]:
 
     Order is the rank column, then the file's; scores never reorder. Raises InputError with file and line.
     """
-    ranked: dict[str, list[_Ranked]] = {}
-    for line in lines(path):
-        parts = line.text.split()
+    ranked: dict[str, _Ranked] = {}
+    same: dict[str, str] = {}  # one text for each passage, however many lists it stands in
+    for number, text in numbered(path):
+        parts = text.split()
         if len(parts) < 5:
+            line = Line(number, text)
             raise _wrong(path, line, "`query Q0 passage rank score tag`", f"{len(parts)} columns")
-        ranked.setdefault(parts[0], []).append(
-            _Ranked(_number(path, line, parts[3], "a rank"), parts[2], _score(parts[4]))
-        )
-    return {query: _as_list(entries) for query, entries in ranked.items()}
-
-
-def _as_list(entries: list[_Ranked]) -> RankedList:
-    entries.sort(key=lambda entry: entry.rank)
-    return RankedList([entry.passage for entry in entries], [entry.score for entry in entries])
+        try:
+            rank = float(parts[3])
+        except ValueError:
+            rank = math.nan
+        if not math.isfinite(rank):
+            raise _wrong(path, Line(number, text), "a rank, a number", f"'{parts[3]}'")
+        into = ranked.get(parts[0])
+        if into is None:
+            into = ranked[parts[0]] = _Ranked()
+        into.ranks.append(rank)
+        into.passages.append(same.setdefault(parts[2], parts[2]))
+        into.scores.append(_score(parts[4]))
+    return {query: entries.in_order() for query, entries in ranked.items()}
 
 
 def read_qrels(path: Path, tell: Callable[[int, str], None] | None = None) -> dict[str, dict[str, float]]:
