@@ -19,7 +19,7 @@ from resweep.serve.named import load_object, look
 from resweep.settings import SweepSection
 from resweep.sweep.answered import Checking
 from resweep.sweep.answers import MEASURED, Answering
-from resweep.sweep.cache import Cache
+from resweep.sweep.cache import Kept
 from resweep.sweep.calls import Policy, Watcher
 from resweep.sweep.caselines import case_of
 from resweep.sweep.constraints import QUANTITIES, named_in, parse_constraint
@@ -235,7 +235,7 @@ class Wish:
 class LiveSweep:
     """A sweep of a live retriever, ready to be estimated and run. Raises UsageError where it cannot ask."""
 
-    def __init__(self, wish: Wish, cache: Cache, policy: Policy) -> None:
+    def __init__(self, wish: Wish, cache: Kept, policy: Policy) -> None:
         retriever = load_object(wish.retriever)
         self.identity = wish.identity or introspected(retriever, wish.pipeline)
         self._wish, self._cache, self._policy = wish, cache, policy

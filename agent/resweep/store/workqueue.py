@@ -61,6 +61,8 @@ class SharedAnswers:
     and StoreError where it cannot be used.
     """
 
+    shared = True
+
     def __init__(self, url: str, max_age_s: float | None = None) -> None:
         self._db = Database(url, StoreSettings())
         if self._db.sqlite:

@@ -13,8 +13,10 @@ import sqlite3
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from resweep.domain.errors import InputError
+from resweep.domain.turn import MINE, Turn
 
 FILE_NAME = "answers.sqlite"
 _BUSY_S = 30.0
@@ -30,12 +32,44 @@ def key_of(*parts: object) -> str:
 KEPT_S = 90 * 86400.0  # for what follows from its key alone: a model's answer to the same words
 
 
+class Kept(Protocol):
+    """Answers by key, in a file of this machine or shared by the workers of several.
+
+    `shared`: others may be at the same work, so that a call is taken before it is made.
+    """
+
+    shared: bool
+
+    def get(self, key: str, *, ever: bool = False) -> bytes | None:
+        """Return the answer of a key, None where there is none young enough; `ever`: of any age."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep an answer; it outlives this process when this returns."""
+
+    def known(self, keys: Iterable[str]) -> int:
+        """Return how many different keys of these have an answer."""
+
+    def take(self, key: str, for_s: float, *, ever: bool = False) -> Turn:
+        """Return whose turn a call is, and take it for `for_s` seconds, or longer, where it is nobody's."""
+
+    def fail(self, key: str, error: str) -> None:
+        """Note that a call failed for good."""
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give back what was taken and not answered."""
+
+    def close(self) -> None:
+        """Let the file or database go."""
+
+
 class Cache:
     """Answers by key, shared by threads and processes. `now` (unix s) dates what is put in.
 
     Answers older than `max_age_s` count as not there, those not put in anew for `KEPT_S` are removed.
     Raises InputError where the folder cannot be used.
     """
+
+    shared = False
 
     def __init__(self, folder: Path, now: float, max_age_s: float | None = None) -> None:
         self._lock = threading.Lock()
@@ -75,6 +109,16 @@ class Cache:
     def known(self, keys: Iterable[str]) -> int:
         """Return how many different keys of these have an answer."""
         return sum(self.get(key) is not None for key in set(keys))
+
+    def take(self, key: str, for_s: float, *, ever: bool = False) -> Turn:
+        """Return that the call is this process's: nobody else is at its work."""
+        return MINE
+
+    def fail(self, key: str, error: str) -> None:
+        """Keep nothing of a failure: the next sweep tries again."""
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give nothing back: nothing was taken from others."""
 
     def close(self) -> None:
         """Close the file."""

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from resweep.domain.errors import BudgetSpentError, InputError, ResweepError
-from resweep.sweep.cache import Cache
+from resweep.domain.turn import Turn
+from resweep.sweep.cache import Kept
 
 HOPELESS = 5  # first answers that are all failures end the work
 FAILED_SHARE = 0.05  # of all answers; with more than this no mean is worth printing
+LEASE_S = 30.0  # for which a call is another's beyond the time it may take, before somebody else makes it
+UNBOUNDED_S = 600.0  # that a call without a time limit is believed to take
+LOOK_AGAIN_S = 0.1  # between looks at what another worker has in hand
 POSTPONED_MOST = 10  # times that a server may ask to wait before it counts as failing
 
 
@@ -138,7 +142,7 @@ class Calls:
     message of what failed for good, by key.
     """
 
-    cache: Cache
+    cache: Kept
     policy: Policy = field(default_factory=Policy)
     watch: Watcher | None = None
     progress: Progress = field(default_factory=Progress)
@@ -222,7 +226,12 @@ class Calls:
                 except queue.Empty:
                     return
                 try:
-                    value = self._answer(ask, caller, stop)
+                    turn = self.cache.take(ask.key, self._lease(0.0), ever=ask.ever)
+                    if turn.whose == "elsewhere":
+                        todo.put(ask)
+                        stop.wait(LOOK_AGAIN_S)
+                        continue
+                    value = self._answer(ask, caller, stop) if turn.whose == "mine" else self._told(ask, turn)
                 except BaseException as error:  # noqa: BLE001 - raised where `run` waits
                     came.put((ask, None, error))
                     return
@@ -234,7 +243,33 @@ class Calls:
         finally:
             caller.close()
 
+    def _told(self, ask: Ask, turn: Turn) -> bytes | None:
+        """Return what another worker made of a call meanwhile."""
+        with self._lock:
+            if turn.value is None:
+                self.errors[ask.key] = turn.error
+                self.progress.failed += 1
+            else:
+                self.progress.cached += 1
+        return turn.value
+
+    def _lease(self, rest_s: float) -> float:
+        return rest_s + (self.policy.timeout_s or UNBOUNDED_S) + LEASE_S
+
     def _answer(self, ask: Ask, caller: _Caller, stop: threading.Event) -> bytes | None:
+        """Make a call until it is answered or failed for good; give it back where the work ends before."""
+        try:
+            value = self._tried(ask, caller, stop)
+        except BaseException:
+            self.cache.release([ask.key])
+            raise
+        if value is None and stop.is_set():
+            self.cache.release([ask.key])
+        elif value is None:
+            self.cache.fail(ask.key, self.errors[ask.key])
+        return value
+
+    def _tried(self, ask: Ask, caller: _Caller, stop: threading.Event) -> bytes | None:
         wait, left, postponed = self.policy.backoff_s, self.policy.attempts, 0
         while True:
             self._pay(retry=left < self.policy.attempts or postponed > 0)
@@ -248,7 +283,7 @@ class Calls:
                     postponed += 1
                 else:
                     left -= 1
-                if not left or not getattr(error, "again", True) or self._rested(after, wait, stop):
+                if not left or not getattr(error, "again", True) or self._rested(ask.key, after, wait, stop):
                     break
                 wait *= 1 if after is not None else 2
                 continue
@@ -260,9 +295,10 @@ class Calls:
             self.progress.failed += 1
         return None
 
-    def _rested(self, after: float | None, wait: float, stop: threading.Event) -> bool:
+    def _rested(self, key: str, after: float | None, wait: float, stop: threading.Event) -> bool:
         """Wait for the next attempt; return whether the work ended meanwhile."""
         seconds = wait if after is None else after
+        self.cache.take(key, self._lease(seconds))
         if self.policy.sleep is None:
             return stop.wait(seconds)
         self.policy.sleep(seconds)

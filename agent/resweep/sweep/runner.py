@@ -19,7 +19,7 @@ from resweep.domain.errors import BudgetSpentError, InputError, UsageError
 from resweep.domain.measures import check_depths
 from resweep.sweep.answered import Checking, answer_all, with_answers
 from resweep.sweep.answers import Answering
-from resweep.sweep.cache import Cache, key_of
+from resweep.sweep.cache import Kept, key_of
 from resweep.sweep.calls import Ask, Calls, Policy, Watcher
 from resweep.sweep.engine import Sweep, sweep_lists
 from resweep.sweep.evidence import Cell
@@ -152,7 +152,7 @@ def key_for(target: Target, question: Question) -> str:
     return key_of(_SCHEMA, target.version, question.query, question.context_k, question.candidate_k)
 
 
-def estimate_calls(target: Target, wanted: Wanted, cache: Cache) -> Estimate:
+def estimate_calls(target: Target, wanted: Wanted, cache: Kept) -> Estimate:
     """Return what the sweep will cost, less what is answered already."""
     least: set[str] = set()
     most: set[str] = set()
@@ -168,7 +168,12 @@ def estimate_calls(target: Target, wanted: Wanted, cache: Cache) -> Estimate:
 
 
 def check_budget(estimates: Sequence[Estimate], calls: Calls) -> None:
-    """Raise BudgetSpentError where the budget of calls cannot suffice for all of these together."""
+    """Raise BudgetSpentError where the budget of calls cannot suffice for all of these together.
+
+    Where others share the work nobody knows how much of it falls to this worker.
+    """
+    if calls.cache.shared:
+        return
     most, so_far = calls.policy.max_calls, calls.progress.calls
     least = so_far + sum(one.least for one in estimates)
     if most is not None and least > most:
@@ -333,7 +338,7 @@ def sweep_live(
     wanted: Wanted,
     settings: SweepSettings | None = None,
     *,
-    cache: Cache,
+    cache: Kept,
     policy: Policy | None = None,
     watch: Watcher | None = None,
     first_stage: Target | None = None,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from resweep.settings import Settings, SweepSection
     from resweep.sweep.answered import Checking
     from resweep.sweep.answers import AnswerCost, Answering
-    from resweep.sweep.cache import Cache
+    from resweep.sweep.cache import Kept
     from resweep.sweep.calls import Policy, Watcher
     from resweep.sweep.engine import Sweep
     from resweep.sweep.lists import Case
@@ -156,6 +156,12 @@ def sweep(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask anew, whatever was answered before.")] = False,
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Share the calls with every worker that joins postgresql://HOST/NAME."
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page.")
     ] = None,
@@ -207,7 +213,9 @@ def sweep(
     _check_kept(named, identity, record or write_lock, recorded=bool(run))
     if run:
         asked = {"--retriever": retriever, "--candidate-k": candidate_k, "--generator": generator}
-        _for_lists_too({**asked, "--judge": judge, "--audit": audit, "--evidence-first": evidence_first})
+        _for_lists_too(
+            {**asked, "--judge": judge, "--audit": audit, "--evidence-first": evidence_first, "--join": join}
+        )
     if path is not None:
         known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
     else:
@@ -230,7 +238,7 @@ def sweep(
         target = retriever or section.retriever
         if target is None:
             raise UsageError("expected what to sweep; give --retriever MODULE:OBJECT, or --run RUN")
-        with open_cache(loaded, fresh) as cache:
+        with open_cache(loaded, fresh, join) as cache:
             live = _Live(
                 target,
                 first_stage,
@@ -409,7 +417,7 @@ def _recorded(job: _Job, lists: _Lists, *, dry_run: bool, as_json: bool) -> Swee
     return stamped_recorded(swept, lists.run, lists.revision, job.identity)
 
 
-def _live(job: _Job, live: _Live, cache: Cache, *, dry_run: bool, as_json: bool) -> Sweep | None:
+def _live(job: _Job, live: _Live, cache: Kept, *, dry_run: bool, as_json: bool) -> Sweep | None:
     from resweep.domain.measures import DEFINITIONS
     from resweep.serve.sweeping import LiveSweep, Wish, off_the_record
 
@@ -457,19 +465,30 @@ def _estimated(cost: Estimate, *, as_json: bool) -> None:
 
 
 @contextmanager
-def open_cache(settings: Settings, fresh: bool) -> Iterator[Cache]:
-    """Give the answers kept between commands; `fresh` takes none of them."""
+def open_cache(settings: Settings, fresh: bool, join: str | None = None) -> Iterator[Kept]:
+    """Give the answers kept between commands; `fresh` takes none of them, `join` those of all workers."""
     from resweep.serve.places import places
     from resweep.serve.sweeping import HOUR_S
     from resweep.sweep.cache import Cache
 
     section = settings.sweep
+    max_age_s = 0.0 if fresh else section.cache_hours * HOUR_S
     folder = Path(section.cache) if section.cache else places(settings).home / "sweeps"
-    cache = Cache(folder, time.time(), 0.0 if fresh else section.cache_hours * HOUR_S)
+    cache = _shared(join, max_age_s) if join else Cache(folder, time.time(), max_age_s)
     try:
         yield cache
     finally:
         cache.close()
+
+
+def _shared(url: str, max_age_s: float) -> Kept:
+    from resweep.store.workqueue import SharedAnswers
+
+    if not max_age_s:
+        raise UsageError(
+            "expected --join or --fresh, got both: what one worker answered is never fresh to the next"
+        )
+    return SharedAnswers(url, max_age_s)
 
 
 @contextmanager
