@@ -184,9 +184,16 @@ def test_a_limit_that_cannot_be_meant_is_refused(text: str) -> None:
         parse_drops([text])
 
 
+def test_fewer_than_no_case_lost_is_no_limit() -> None:
+    """It would fail every build."""
+    with pytest.raises(UsageError, match="expected --max-lost from 0"):
+        compared(system(), Limits(max_lost=-1))
+
+
 def test_words_of_users_make_no_markup() -> None:
     """A query may hold pipes, tags and control characters."""
-    cases = [Case(case_id="q0", query="a | <b> \x00\x1b `x`", judgments={"r": 1.0})]
+    cases = [Case(case_id="q0", query="a | <b> \x00\x1b `x` &lt;", judgments={"r": 1.0})]
     told = compared(system(frozenset({0})), Limits(max_lost=0), cases).as_dict()
     assert "a \\| \\<b\\>" in markdown(told)
+    assert "\\&lt;" in markdown(told)  # shown as it was asked
     assert Xml.fromstring(junit(told))[0].get("failures") == "1"

@@ -67,7 +67,7 @@ def _fell(change: Json) -> str:
 def _cell(text: str) -> str:
     """Return a text that stays in its cell and makes no markup."""
     flat = " ".join(str(text).split())[:200]
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", flat)
+    return re.sub(r"([\\`*_{}\[\]<>|#&~])", r"\\\1", flat)
 
 
 def junit(told: Json) -> str:

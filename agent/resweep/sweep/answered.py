@@ -114,6 +114,7 @@ def with_answers(
     found = [
         *_closed_book(told, swept.report),
         *_judge(answers, audited),
+        *_corrected(swept.report, audited),
         *_unresolved(swept.report, audited),
     ]
     report = replace(swept.report, answers=told, diagnosis=[*swept.report.diagnosis, *found])
@@ -156,6 +157,21 @@ def _judge(answers: Answers, audited: Audit | None) -> list[dict[str, str]]:
         f"of {net}; {audited.to_halve} more audits would halve that width.{stale}"
     )
     return [{"code": "judge", "text": text}]
+
+
+def _corrected(report: Report, audited: Audit | None) -> list[dict[str, str]]:
+    """Heights come from people's verdicts as well, never from the judge's alone."""
+    if audited is None:
+        return []
+    row = report.chosen["candidate_k"] or max(level.cell.candidate_k for level in audited.levels)
+    levels = [
+        f"{level.cell.context_k}: {percent(level.mean)} ({percent(level.low)} to {percent(level.high)}"
+        f"{'' if level.own else ', by audits of other depths too'})"
+        for level in audited.levels
+        if level.cell.candidate_k == row
+    ]
+    text = f"Corrected by the audits (PPI++), answers are right at {'; at '.join(levels)}."
+    return [{"code": "corrected", "text": text}]
 
 
 def _unresolved(report: Report, audited: Audit | None) -> list[dict[str, str]]:

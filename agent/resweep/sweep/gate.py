@@ -111,6 +111,8 @@ def compare_systems(
     UsageError for a measure that is not of retrieval, or where no case can be compared.
     """
     limits, settings = limits or Limits(), settings or SweepSettings()
+    if limits.max_lost is not None and limits.max_lost < 0:
+        raise UsageError(f"expected --max-lost from 0, got {limits.max_lost}")
     drops = limits.max_drop or {}
     wrong = [name for name in drops if name not in MEASURES]
     if wrong:

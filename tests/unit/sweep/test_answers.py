@@ -272,7 +272,10 @@ def test_an_audit_corrects_levels_and_names_what_is_unresolved(run: Run) -> None
     assert levels[1]["mean"] == pytest.approx(0.0, abs=1e-9)
     assert levels[4]["mean"] == pytest.approx(0.5, abs=1e-9)
     codes = {found["code"] for found in report.diagnosis}
-    assert "judge" in codes
+    assert {"judge", "corrected"} <= codes
+    text = next(found["text"] for found in report.diagnosis if found["code"] == "corrected")
+    assert text.startswith("Corrected by the audits (PPI++), answers are right at 1: 0.0 % (0.0 % to ")
+    assert "; at 4: 50.0 % (" in text
 
 
 def replace_verdict(verdict: Verdict, *, right: bool) -> Verdict:

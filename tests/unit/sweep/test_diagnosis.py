@@ -42,6 +42,16 @@ def test_a_peak_gap_is_a_reranking_problem(said: dict[str, str]) -> None:
     assert "from 79.0 % to 93.0 %" in text
 
 
+def test_a_peak_at_the_deepest_depth_is_no_peak_yet(known: Known, answers: Answers, figures: Any) -> None:
+    """Of 3, 5 and 8 the last is best: whether 10 were better, nobody asked."""
+    settings = SweepSettings(objective="answer_accuracy", margin=0.0, resamples=500)
+    depths = [k for k in figures["depths"] if k <= 8]
+    some = {name: {c: v for c, v in cells.items() if c.context_k <= 8} for name, cells in answers.items()}
+    report = sweep_lists(known[0], {40: known[1]}, depths, settings, extra=some).report
+    texts = {finding["code"]: finding["text"] for finding in report.diagnosis}
+    assert "highest at 8, the deepest (73.5 %); deeper ones may do better still" in texts["peaks_agree"]
+
+
 def test_evidence_out_of_reach_is_a_mean_and_a_number_of_cases(said: dict[str, str]) -> None:
     """7 % of the evidence as a mean; 52 of 400 cases touched."""
     assert "7.0 % of the evidence, as a mean over cases" in said["out_of_reach"]

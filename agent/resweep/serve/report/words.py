@@ -33,6 +33,7 @@ TITLES: Mapping[str, str] = {
     "missing": "Missing from the run",
     "left_out": "Left out of the means",
     "judge": "The judge",
+    "corrected": "Corrected for the judge",
     "unresolved": "Unresolved by the judge",
     "closed_book": "What the model knows unaided",
 }

@@ -39,12 +39,20 @@ def peak_gap(picture: Picture) -> Finding | None:
     top = max(range(len(row)), key=lambda i: accuracy[i] or 0.0)
     still = recall[-1] - recall[top]
     lost = (accuracy[top] or 0.0) - (accuracy[-1] or 0.0)
+    if top == len(row) - 1:
+        highest = (
+            f"accuracy is highest at {picture.name(row[top])}, the deepest ({percent(accuracy[top] or 0.0)})"
+        )
+        return Finding(
+            "peaks_agree",
+            f"Recall and accuracy do not point apart: {highest}; deeper ones may do better still.",
+        )
     numbers = (
         f"accuracy peaks at {picture.name(row[top])} ({percent(accuracy[top] or 0.0)}) and loses "
         f"{100 * lost:.1f} points by {picture.name(row[-1])}; recall goes on from {percent(recall[top])} to "
         f"{percent(recall[-1])}"
     )
-    if top < len(row) - 1 and still > 0.01 and recall[-1] > recall[-2]:
+    if still > 0.01 and recall[-1] > recall[-2]:
         return Finding(
             "reranking_problem",
             f"A reranking problem rather than a k problem: {numbers}. The evidence is there, and too low.",
