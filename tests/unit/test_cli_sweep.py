@@ -99,6 +99,12 @@ def test_a_live_sweep_prints_the_documented_object(run: Run) -> None:
             "expected an objective among",
         ),
         (("--record",), "expected --config FILE"),
+        (("--look", "4"), "expected at most 3 looks at the holdout"),
+        (("--html", "no/such/folder.html"), "expected a folder for no/such/folder.html"),
+        (("--generator", "a:b", "--judge", "a:b", "--max-usd", "5"), "expected --price and --judge-price"),
+        (("--seed", "-1"), "--seed"),
+        (("--max-calls", "-3"), "--max-calls"),
+        (("--price", "-1"), "--price"),
         (("--write-lock",), "expected --config FILE"),
     ],
 )
@@ -131,6 +137,19 @@ def test_a_dry_run_asks_for_nothing_and_says_the_cost(run: Run) -> None:
     told = json.loads(done.stdout)
     assert (told["schema"], told["cases"], told["most"], told["cached"]) == ("resweep.estimate/1", 40, 40, 0)
     assert sys.modules["swept_app"].asked == []
+
+
+def test_a_dry_run_tells_of_answers_too(run: Run) -> None:
+    """Each of the cases with a reference at every depth, and without any passage."""
+    rows = [json.loads(line) for line in Path("cases.jsonl").read_text().splitlines()]
+    for row in rows[:10]:
+        row["reference_answer"] = "so"
+    Path("cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    models = ("--generator", "https://127.0.0.1:9/v1#g", "--judge", "https://127.0.0.1:9/v1#j")
+    done = run(*LIVE, *models, "--dry-run", "--json")
+    told = json.loads(done.stdout)
+    assert (told["answers"], told["verdicts"]) == (60, 60)
+    assert "at most 60 to make and 60 to judge" in done.stderr
 
 
 def test_a_second_sweep_asks_for_nothing_a_fresh_one_for_all(run: Run) -> None:

@@ -87,6 +87,11 @@ class SweepSettings:
         for wanted in self.critical:
             if "=" not in wanted:
                 raise UsageError(f"expected a critical slice as name=value, e.g. language=de; got `{wanted}`")
+        if not 1 <= self.looks.look <= self.looks.of:
+            raise UsageError(
+                f"expected at most {self.looks.of} looks at the holdout, this would be number "
+                f"{self.looks.look}; refresh the holdout with new cases"
+            )
         if not 0 < self.alpha < 1 or self.resamples < 100 or self.margin_used() < 0:
             raise UsageError(
                 "expected alpha in (0, 1), at least 100 resamples and a margin from 0, got "

@@ -102,7 +102,7 @@ def sweep(
         str, typer.Option(metavar="TEXT", help="Version of the judge: another one is asked anew.")
     ] = "",
     judge_price: Annotated[
-        float | None, typer.Option(metavar="USD", help="Price of a million tokens of the judge.")
+        float | None, typer.Option(metavar="USD", min=0, help="Price of a million tokens of the judge.")
     ] = None,
     evidence_first: Annotated[
         bool, typer.Option("--evidence-first", help="Put relevant passages on top of the prompt.")
@@ -111,7 +111,8 @@ def sweep(
         Path | None, typer.Option(metavar="FILE", help="A person's verdicts on some of the answers.")
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="X", help="Differences below this are unresolved by the judge.")
+        float | None,
+        typer.Option(metavar="X", min=0, help="Differences below this are unresolved by the judge."),
     ] = None,
     objective: Objective = None,
     margin: Margin = None,
@@ -127,10 +128,10 @@ def sweep(
         typer.Option(metavar="RULE", help="An adaptive rule beside the fixed depths: 'min_score(0.4)'."),
     ] = None,
     price: Annotated[
-        float | None, typer.Option(metavar="USD", help="Price of a million prompt tokens.")
+        float | None, typer.Option(metavar="USD", min=0, help="Price of a million prompt tokens.")
     ] = None,
     passage_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens of a passage where they are not known.")
+        int | None, typer.Option(metavar="N", min=0, help="Tokens of a passage where they are not known.")
     ] = None,
     first_stage: Annotated[
         str | None, typer.Option(metavar="WHAT", help="What retrieves before the reranker, or its RUN.")
@@ -144,15 +145,18 @@ def sweep(
     ] = "",
     smoke: Smoke = None,
     look: Annotated[
-        int, typer.Option(metavar="N", help="Which look at the holdout this is; three are allowed.")
+        int, typer.Option(metavar="N", min=1, help="Which look at the holdout this is; three are allowed.")
     ] = 1,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the resamples.")] = None,
-    max_calls: Annotated[int | None, typer.Option(metavar="N", help="Calls that the sweep may make.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of the resamples.")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Calls that the sweep may make.")
+    ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens that the models may take.")
+        int | None, typer.Option(metavar="N", min=0, help="Tokens that the models may take.")
     ] = None,
     max_usd: Annotated[
-        float | None, typer.Option(metavar="USD", help="Money that the models may take, at the prices given.")
+        float | None,
+        typer.Option(metavar="USD", min=0, help="Money that the models may take, at the prices given."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask anew, whatever was answered before.")] = False,
@@ -211,6 +215,8 @@ def sweep(
     ks = parse_depths(k) if k else DEFAULT_DEPTHS
     choosing.check(tuple(DEFINITIONS), ks, answers=generator is not None)
     _check_kept(named, identity, record or write_lock, recorded=bool(run))
+    _check_page(html)
+    _check_money(max_usd, price, judge_price, answers=generator is not None)
     if run:
         asked = {"--retriever": retriever, "--candidate-k": candidate_k, "--generator": generator}
         _for_lists_too(
@@ -289,6 +295,18 @@ def _check_kept(named: str | None, identity: Identity | None, kept: bool, *, rec
             "expected --config FILE (`pipeline` and `config`) with --record and --write-lock: what the depth "
             "is valid for has to be known"
         )
+
+
+def _check_page(html: Path | None) -> None:
+    """Raise UsageError for a page that cannot be written, before what is on it is paid for."""
+    if html is not None and not html.absolute().parent.is_dir():
+        raise UsageError(f"expected a folder for {html}, got none: make it, or name another file")
+
+
+def _check_money(most: float | None, *prices: float | None, answers: bool) -> None:
+    """Raise UsageError for a budget in money of models without a price: nothing would ever be spent."""
+    if most is not None and answers and None in prices:
+        raise UsageError("expected --price and --judge-price with --max-usd: without them nothing is counted")
 
 
 def _for_lists_too(given: dict[str, object]) -> None:
@@ -447,8 +465,14 @@ def _live(job: _Job, live: _Live, cache: Kept, *, dry_run: bool, as_json: bool) 
             except KeyboardInterrupt:
                 sys.stderr.write("interrupted: what was answered is kept; run again to go on\n")
                 raise
-    _estimated(cost, as_json=as_json)
+    _estimated(cost, as_json=as_json, answers=_answers_at_most(job) if live.answering else None)
     return None
+
+
+def _answers_at_most(job: _Job) -> int:
+    """Return how many answers a sweep makes at most: each case at every cell, and without any passage."""
+    cells = sum(k <= c for c in job.candidate_ks for k in job.ks) or len(job.ks)
+    return (cells + 1) * sum(case.reference is not None and case.kind == "answerable" for case in job.cases)
 
 
 def _say_estimate(cost: Estimate) -> None:
@@ -456,11 +480,15 @@ def _say_estimate(cost: Estimate) -> None:
     sys.stderr.write(f"{cost.cases} cases: {cost.least} calls{more}, {cost.cached} answered already\n")
 
 
-def _estimated(cost: Estimate, *, as_json: bool) -> None:
+def _estimated(cost: Estimate, *, as_json: bool, answers: int | None = None) -> None:
     """Tell what a sweep would cost, and sweep nothing."""
     _say_estimate(cost)
+    if answers is not None:
+        sys.stderr.write(f"answers: at most {answers} to make and {answers} to judge\n")
     if as_json:
         told = {"cases": cost.cases, "least": cost.least, "most": cost.most, "cached": cost.cached}
+        if answers is not None:
+            told |= {"answers": answers, "verdicts": answers}
         frame.print_json({"schema": "resweep.estimate/1", **told})
 
 
