@@ -361,6 +361,29 @@ class TestRecordedLists:
         assert not Path("kept").exists()
         assert run(*LISTS, "--record", "--config", "rag.json").exit_code == 0
 
+    def test_lines_of_events_that_cannot_be_used_are_told(self, run: Run) -> None:
+        """With number and reason, the first twenty of them; the rest goes in."""
+        event = {"type": "event", "ts": 1.0, "pipeline": "bot", "asked": 4, "hits": [{"id": "d0"}]}
+        rows = [json.dumps({**event, "id": f"e{i}", "query": f"question {i}"}) for i in range(8)]
+        config = json.dumps({"type": "config", "pipeline": "bot", "config": {"context_k": 4}})
+        Path("live.jsonl").write_text("\n".join([config, *rows, *(["no event"] * 22)]) + "\n")
+        words = ("sweep", "--run", "live.jsonl", "--cases", "cases.jsonl", "--k", "1", "--json")
+        told = json.loads(run(*words).stdout)
+        assert told["points"][0]["measures"]["recall"]["mean"] == 0.5
+        assert told["notes"][0].startswith("line 10 of live.jsonl takes no part: ")
+        assert (len(told["notes"]), told["notes"][-1]) == (21, "2 more lines of live.jsonl take no part")
+
+    def test_scores_that_contradict_the_ranks_are_told(self, run: Run) -> None:
+        """Ranks decide; a tool that goes by scores gives other figures for this file."""
+        Path("up.run").write_text(
+            "".join(f"c{i} Q0 d{j} {j + 1} {j} t\n" for i in range(40) for j in range(3))
+        )
+        words = ("sweep", "--run", "up.run", "--qrels", "cases.jsonl", "--k", "1", "--json")
+        told = json.loads(run(*words).stdout)
+        assert told["points"][0]["measures"]["recall"]["mean"] == 0.5
+        assert told["notes"][0].startswith("in 40 of 40 lists of up.run scores do not fall down the ranks")
+        assert json.loads(run(*LISTS, "--json").stdout)["notes"] == []
+
     def test_a_grid_has_a_run_for_each_candidate_depth(self, run: Run) -> None:
         """Each measured by itself, with the recall before the reranker."""
         Path("b.run").write_text(Path("a.run").read_text().replace(" d0 ", " x0 "))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from resweep.domain.errors import InputError, UsageError
@@ -108,8 +109,21 @@ def sweep_cases(
         first_stage=None if first_stage is None else load_lists(Path(first_stage), cases, source),
         pipeline=source.pipeline,
         basis_hash=basis_hash,
-        notes=notes,
+        notes=[*notes, *(note for depth, path in paths.items() for note in _order(path, lists[depth]))],
     )
+
+
+def _order(path: Path, lists: Lists) -> list[str]:
+    """Tell of a TREC run whose scores do not fall with its ranks: whoever goes by score reads it otherwise."""
+    if first_line(path).startswith("{"):
+        return []
+    rising = sum(
+        any(a is not None and b is not None and b > a for a, b in pairwise(ranked.scores))
+        for ranked in lists.values()
+    )
+    where = f"in {rising} of {len(lists)} lists of {path.name} scores do not fall down the ranks"
+    why = "order is the rank column, then the file's; tools that go by score (trec_eval) give other figures"
+    return [f"{where}: {why}"] if rising else []
 
 
 def load_cases(path: Path, beir_split: str = "test") -> tuple[list[Case], list[LeftOut]]:

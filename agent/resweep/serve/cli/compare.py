@@ -78,7 +78,8 @@ def compare(
         some = smoke_cases([case for case in wanted if case.split != "holdout"], smoke)
         notes = [*notes, f"a smoke set: {len(some)} of {len(wanted)} cases, the same each time"]
         wanted = some
-    source = Source(events=reader(rules_of(loaded)), pipeline=pipeline)
+    bad: list[str] = []
+    source = Source(events=reader(rules_of(loaded), bad), pipeline=pipeline)
     depths = (depth_of(k, *sides), depth_of(k, *reversed(sides)))
     with open_cache(loaded, fresh) as cache, off_the_record(), frame.stdout_to_stderr(), progress() as watch:
         reading = Sides(
@@ -89,7 +90,7 @@ def compare(
         )
         found = [reading.side(one, depth) for one, depth in zip(sides, depths, strict=True)]
     names = (sides[0].name, sides[1].name)
-    told = compare_systems(wanted, found[0], found[1], names, limits, notes=notes).as_dict()
+    told = compare_systems(wanted, found[0], found[1], names, limits, notes=[*notes, *bad]).as_dict()
     _write(told, junit, markdown)
     if as_json:
         frame.print_json(told)

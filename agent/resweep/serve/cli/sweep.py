@@ -420,18 +420,20 @@ def _recorded(job: _Job, lists: _Lists, *, dry_run: bool, as_json: bool) -> Swee
         return None
     given = [option for option, value in lists.budgets.items() if value is not None]
     told = [f"{', '.join(given)} bounds nothing: recorded lists take no call"] if given else []
+    bad: list[str] = []
     swept = sweep_cases(
         lists.run,
         job.cases,
         job.ks,
         job.choosing.settings(tuple(DEFINITIONS)),
-        source=Source(events=reader(lists.rules), pipeline=job.pipeline),
+        source=Source(events=reader(lists.rules, bad), pipeline=job.pipeline),
         first_stage=lists.first_stage,
         basis_hash=job.identity.basis_hash if job.identity else None,
         notes=[*job.notes, *told],
     )
     pipeline = job.pipeline or (job.identity.pipeline if job.identity else None)
-    swept = replace(swept, report=replace(swept.report, pipeline=pipeline))
+    report = replace(swept.report, pipeline=pipeline, notes=[*swept.report.notes, *bad])
+    swept = replace(swept, report=report)
     return stamped_recorded(swept, lists.run, lists.revision, job.identity)
 
 
@@ -611,14 +613,24 @@ def write_entry(report: dict[str, Any], path: Path) -> None:
     sys.stderr.write(f"written to {path}\n")
 
 
-def reader(rules: InvalidationRules) -> Callable[[Path], Iterator[RetrievalEvent]]:
-    """Return what reads the events of a file of `resweep.event/1`."""
-    from resweep.ingest.jsonlines import EventLine, LineReader, lines_of
+BAD_TOLD = 20  # lines named one by one
+
+
+def reader(rules: InvalidationRules, bad: list[str]) -> Callable[[Path], Iterator[RetrievalEvent]]:
+    """Return what reads the events of a file of `resweep.event/1`; what cannot be used is told into `bad`."""
+    from resweep.ingest.jsonlines import BadLine, EventLine, LineReader, lines_of
 
     def events(path: Path) -> Iterator[RetrievalEvent]:
+        wrong = 0
         for item in LineReader(rules).read(lines_of(path)):
             if isinstance(item, EventLine):
                 yield item.event
+            elif isinstance(item, BadLine):
+                wrong += 1
+                if wrong <= BAD_TOLD:
+                    bad.append(f"line {item.line} of {path.name} takes no part: {item.reason}")
+        if wrong > BAD_TOLD:
+            bad.append(f"{wrong - BAD_TOLD} more lines of {path.name} take no part")
 
     return events
 
