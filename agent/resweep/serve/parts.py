@@ -17,12 +17,12 @@ from resweep.domain.duration import seconds
 from resweep.domain.invalidation import InvalidationRules
 from resweep.domain.snapshot import STRATA
 from resweep.label.settings import LabelSettings
-from resweep.schedule.canaries import CanarySettings
 from resweep.settings import Settings
-from resweep.store.settings import StoreSettings
 
 if TYPE_CHECKING:
+    from resweep.schedule.canaries import CanarySettings
     from resweep.schedule.casedesk import CaseDesk
+    from resweep.store.settings import StoreSettings
     from resweep.store.sql import SqlStore
 
 WEBHOOK = "webhook"
@@ -36,6 +36,8 @@ def version() -> str:
 
 def store_settings(settings: Settings) -> StoreSettings:
     """Return what the store is told."""
+    from resweep.store.settings import StoreSettings  # loads SQLAlchemy, which most commands never need
+
     keep = settings.retention
     return StoreSettings(
         series_configs=settings.metrics.configs,
@@ -60,6 +62,8 @@ def passive_settings(settings: Settings) -> PassiveSettings:
 
 def canary_settings(settings: Settings) -> CanarySettings:
     """Return what canaries and probes are told. Raises UsageError for a stretch of time that is none."""
+    from resweep.schedule.canaries import CanarySettings  # loads SQLAlchemy too
+
     canary, probe = settings.canary, settings.probe
     return CanarySettings(
         every_s=seconds(canary.every or EVERY),
