@@ -114,7 +114,7 @@ def sweep_cases(
 
 
 def _order(path: Path, lists: Lists) -> list[str]:
-    """Tell of a TREC run whose scores do not fall with its ranks: whoever goes by score reads it otherwise."""
+    """Tell of a TREC run whose scores do not fall with its ranks: who goes by score reads it otherwise."""
     if first_line(path).startswith("{"):
         return []
     rising = sum(
