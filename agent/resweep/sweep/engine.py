@@ -95,7 +95,11 @@ def sweep_lists(
         fixed_tokens=token_views(tune, _budgets(tune, settings), settings),
         pipeline=pipeline,
         basis_hash=basis_hash,
-        notes=[*notes, *_not_compared(tune, settings.baseline)],
+        notes=[
+            *notes,
+            *_not_compared(tune, settings.baseline),
+            *(_not_confirmed(holdout, choice) if confirmation is None and holdout is not None else ()),
+        ],
         grid=grid,
         labelled_set=labelled_set(cases),
     )
@@ -114,6 +118,16 @@ def _against(
     if choice.chosen is None or against is None or against not in tune.cells or against == choice.chosen:
         return None
     return compare_depths(tune, against, choice.chosen, settings)
+
+
+def _not_confirmed(holdout: Evidence, choice: Choice) -> list[str]:
+    """Say why a holdout neither agrees nor disagrees."""
+    if choice.chosen is None:
+        return []
+    why = holdout.status[choice.chosen].why
+    return [
+        f"the holdout cannot confirm context_k {choice.chosen.context_k}: {why or 'no case was measured'}"
+    ]
 
 
 def _not_compared(tune: Evidence, baseline: Cell | None) -> list[str]:

@@ -156,6 +156,20 @@ def test_the_regressions_of_a_choice_are_listed(known: Known) -> None:
     assert len(report.regressions[0]["passages"]) == 8
 
 
+def test_a_holdout_that_never_reaches_the_choice_is_told() -> None:
+    """Its lists end before: it can neither agree nor disagree."""
+    cases = [
+        Case(case_id=f"c{i}", judgments={"r": 1.0}, split="holdout" if i >= 20 else "tune") for i in range(40)
+    ]
+    lists = {
+        case.case_id: RankedList(["x", "y"] if case.split == "holdout" else ["x", "y", "z", "r"])
+        for case in cases
+    }
+    report = sweep_lists(cases, {4: lists}, [1, 4], SweepSettings(resamples=QUICK, objective="recall")).report
+    assert (report.chosen["context_k"], report.holdout) == (4, None)
+    assert report.notes == ["the holdout cannot confirm context_k 4: not reachable, at most 2 returned"]
+
+
 def test_an_objective_that_was_not_measured_is_refused(known: Known) -> None:
     """Answers need answers."""
     with pytest.raises(UsageError, match="it needs answers"):

@@ -141,6 +141,26 @@ def test_a_budget_that_cannot_suffice_pays_for_nothing(run: Run) -> None:
     assert retriever.asked == []
 
 
+def test_an_interrupted_sweep_keeps_what_was_under_way(run: Run) -> None:
+    """Four calls at a time are paid for; none of them is made again."""
+    asked: list[str] = []
+
+    def slow(query: str, k: int) -> list[dict[str, Any]]:
+        asked.append(query)
+        time.sleep(0.02)
+        return [{"id": f"d{i}"} for i in range(k)]
+
+    def interrupt(at: Progress) -> None:
+        if at.done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(slow, ks=(8,), policy=Policy(concurrency=4), watch=interrupt)
+    assert 3 <= len(asked) < 30
+    run(slow, ks=(8,))
+    assert len(asked) == len(set(asked)) == 30
+
+
 def test_one_budget_holds_for_both_stages_together(run: Run) -> None:
     """39 calls of the first and 30 of the other: refused before any where 68 are allowed."""
     retriever, before = Ranked(), Ranked()
