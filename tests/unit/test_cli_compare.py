@@ -105,6 +105,33 @@ def test_two_live_retrievers_are_asked_off_the_record(run: Run) -> None:
     assert run(*words, "--max-drop", "recall=0.2").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--max-drop", "nonsense=0.1"), 2, "expected a measure among"),
+        (("--max-lost", "-1"), 2, "expected --max-lost from 0"),
+        (("--settings", "small.toml"), 6, "at least 60 calls (60 cases), got 59; nothing was asked"),
+        (("--settings", "one.toml"), 6, "at least 120 calls (60 cases), got 119; of which 60 are spent"),
+    ],
+)
+def test_what_cannot_be_meant_or_paid_is_said_before_it_is(
+    words: tuple[str, str], code: int, says: str, run: Run
+) -> None:
+    """Limits before any call; one budget holds for both sides together."""
+    Path("cases.jsonl").write_text(
+        "".join(
+            json.dumps({"case_id": c.case_id, "query": c.query, "judgments": [{"passage_id": "r"}]}) + "\n"
+            for c in CASES
+        )
+    )
+    Path("small.toml").write_text("[sweep]\nmax_calls = 59\n")
+    Path("one.toml").write_text("[sweep]\nmax_calls = 119\n")
+    live = ("compare", "compared_app:old", "compared_app:new", "--cases", "cases.jsonl", "--k", "1")
+    done = run(*live, *words)
+    assert (done.exit_code, says in done.stderr) == (code, True), done.stderr
+    assert ("compared_app" in sys.modules) == (code == 6)
+
+
 def test_a_smoke_set_is_enough_for_a_pull_request(run: Run) -> None:
     """The same few cases each time."""
     told = json.loads(run(*FILES, "--smoke", "6", "--json").stdout)

@@ -36,6 +36,14 @@ class Limits:
     max_lost: int | None = None
     max_drop: Mapping[str, float] | None = None
 
+    def check(self) -> None:
+        """Raise UsageError for a limit that cannot be meant."""
+        if self.max_lost is not None and self.max_lost < 0:
+            raise UsageError(f"expected --max-lost from 0, got {self.max_lost}")
+        wrong = [name for name in self.max_drop or {} if name not in MEASURES]
+        if wrong:
+            raise UsageError(f"expected a measure among {', '.join(MEASURES)}, got `{wrong[0]}`")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare:
@@ -111,12 +119,8 @@ def compare_systems(
     UsageError for a measure that is not of retrieval, or where no case can be compared.
     """
     limits, settings = limits or Limits(), settings or SweepSettings()
-    if limits.max_lost is not None and limits.max_lost < 0:
-        raise UsageError(f"expected --max-lost from 0, got {limits.max_lost}")
+    limits.check()
     drops = limits.max_drop or {}
-    wrong = [name for name in drops if name not in MEASURES]
-    if wrong:
-        raise UsageError(f"expected a measure among {', '.join(MEASURES)}, got `{wrong[0]}`")
     tuning = [case for case in cases if case.split != "holdout"]
     held = len(cases) - len(tuning)
     known = {case.case_id for case in comparable(tuning, before, after)}

@@ -70,6 +70,7 @@ def compare(
 
     loaded = frame.settings_of(settings).settings
     limits = Limits(max_lost=max_lost, max_drop=parse_drops(max_drop or ()))
+    limits.check()
     sides = [named(before), named(after)]
     path = cases or (Path(loaded.sweep.cases) if loaded.sweep.cases else None)
     known, notes = cases_from(CaseSource(path=path, queries=queries)) if path else (None, [])
