@@ -319,6 +319,16 @@ _STATE: tuple[Metric, ...] = (
         layer=EVIDENCE_LAYERS,
     ),
     _gauge(
+        "resweep_reference_distance",
+        "resweep.reference.distance",
+        "",
+        "Newest week against the week after the depth was chosen: the level that moved most, in SD between "
+        "questions, and the share of questions that changed groups.",
+        (*CONFIG, "of"),
+        "config",
+        of=("levels", "mix"),
+    ),
+    _gauge(
         "resweep_canary_recall_ratio",
         "resweep.canary.recall",
         "1",

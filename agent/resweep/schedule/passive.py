@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from resweep.detect.passive.changes import LayerState
 from resweep.detect.passive.engine import PassiveEngine
+from resweep.detect.passive.pinned import Distance
 from resweep.detect.passive.settings import PassiveSettings
 from resweep.detect.passive.summary import Summary
 from resweep.domain.batch import Batch, ConfigRecord
@@ -32,6 +33,7 @@ GRACE_S = 20.0  # without an arrival after which a minute that has ended is clos
 SAVE_EVERY_S = 60.0
 STATE = "passive:"
 EVIDENCE = "resweep_drift_evidence"
+DISTANCE = "resweep_reference_distance"
 # a summary's count, from the counts of a window
 COUNTS: Mapping[str, tuple[str, ...]] = {
     "events": ("retrievals",),
@@ -135,11 +137,22 @@ class PassiveDesk:
             }
             if gauges:
                 self._store.set_gauges(EVIDENCE, gauges)
+            far: dict[tuple[str, ...], float] = {}
+            for pipeline, found in self.distances().items():
+                for config, distance in found.items():
+                    far[pipeline, config, "levels"], far[pipeline, config, "mix"] = distance.sd, distance.mix
+            if far:
+                self._store.set_gauges(DISTANCE, far)
 
     def layers(self) -> dict[str, list[LayerState]]:
         """Return the state of every layer, by pipeline."""
         with self._lock:
             return {name: engine.status() for name, engine in sorted(self._engines.items())}
+
+    def distances(self) -> dict[str, dict[str, Distance]]:
+        """Return how far each config has come since its depth was chosen, by pipeline and config."""
+        with self._lock:
+            return {name: engine.distances() for name, engine in sorted(self._engines.items())}
 
     def _learn(self, configs: Iterable[ConfigRecord]) -> None:
         for record in configs:

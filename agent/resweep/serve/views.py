@@ -27,7 +27,6 @@ def status(agent: Agent, desks: Desks) -> dict[str, object]:
     """Return `resweep.status/1`: the agent, and every pipeline with its verdict in words."""
     now = agent.clock.now()
     health = agent.health()
-    layers = desks.passive.layers()
     return {
         "schema": STATUS_SCHEMA,
         "ts": now,
@@ -48,9 +47,18 @@ def status(agent: Agent, desks: Desks) -> dict[str, object]:
             "jobs": jobs_object(desks),
         },
         "pipelines": [
-            pipeline | {"layers": msgspec.to_builtins(layers.get(str(pipeline["name"]), []))}
+            pipeline | _passive(desks, str(pipeline["name"]))
             for pipeline in pipelines_object(desks.store, desks.desk.verdicts(now), now)
         ],
+    }
+
+
+def _passive(desks: Desks, pipeline: str) -> dict[str, object]:
+    """Return the layers' states, and how far each config has come since its depth was chosen."""
+    far = desks.passive.distances().get(pipeline, {})
+    return {
+        "layers": msgspec.to_builtins(desks.passive.layers().get(pipeline, [])),
+        "distance": {config: found._asdict() for config, found in far.items()},
     }
 
 

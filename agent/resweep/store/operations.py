@@ -18,6 +18,7 @@ from resweep.store.schema import audit, gauges, jobs, maintenance
 # Gauges that jobs measure and the store only carries, with their labels.
 GAUGES: Mapping[str, tuple[str, ...]] = {
     "resweep_drift_evidence": ("pipeline", "config", "layer"),
+    "resweep_reference_distance": ("pipeline", "config", "of"),
     "resweep_canary_recall_ratio": ("pipeline", "config", "k"),
     "resweep_labelled_cases": ("pipeline", "state", "split"),
     "resweep_review_queue_oldest_seconds": ("pipeline",),

@@ -8,6 +8,7 @@ from resweep.detect.passive import state
 from resweep.detect.passive.attribution import Cause
 from resweep.detect.passive.changes import FlagChange, LayerState
 from resweep.detect.passive.monitor import Monitor
+from resweep.detect.passive.pinned import Distance
 from resweep.detect.passive.settings import PassiveSettings
 from resweep.detect.passive.summary import Summary
 from resweep.detect.passive.traces import TwinTraces
@@ -98,6 +99,11 @@ class PassiveEngine:
     def status(self) -> list[LayerState]:
         """Return the state of every layer of every config."""
         return [state for monitor in self.monitors.values() for state in monitor.states()]
+
+    def distances(self) -> dict[str, Distance]:
+        """Return how far each config has come from what it was when its depth was chosen, where known."""
+        found = {config: monitor.pinned.distance() for config, monitor in self.monitors.items()}
+        return {config: distance for config, distance in found.items() if distance is not None}
 
     def before_after(self, config: str) -> tuple[TwinTraces, Cause] | None:
         """Return what the declared change to `config` did to repeated questions; None before 25 of them."""

@@ -23,6 +23,7 @@ from resweep.detect.passive.level_cause import LevelCause, level_cause, vanished
 from resweep.detect.passive.levels import Finding, Levels
 from resweep.detect.passive.onset import Rows, sharpened
 from resweep.detect.passive.outcome import Outcome, OutcomeAlarm
+from resweep.detect.passive.pinned import Pinned
 from resweep.detect.passive.settings import DAY, HOUR, PassiveSettings
 from resweep.detect.passive.summary import Summary
 from resweep.detect.passive.traces import TwinTraces, twin_traces
@@ -63,6 +64,7 @@ class Monitor:
         self.twins = Twins(settings)
         self.levels = Levels(settings.budget_levels_days, settings.holidays)
         self.outcome = Outcome(settings)
+        self.pinned = Pinned()
         self.passages = Vocabulary(settings.passages)
         self.sources = Vocabulary(settings.passages // 4)
         self.memory = Memory(settings.held, 2 * settings.passages, self.passages, self.sources)
@@ -368,6 +370,7 @@ class Monitor:
         closed = block(records, matrix)
         if records[-1].ts < self.begun + YOUNG:
             closed.mean[NEWNESS] = nan
+        self.pinned.add(closed)
         found = self.levels.add(closed)
         if self.levels.reference is not None:
             self.groups.freeze()
@@ -577,6 +580,7 @@ class Monitor:
         self.levels.settle()
         self.memory.frozen_at = inf
         self.outcome.settle()
+        self.pinned.restart()
         self.system = self.traffic = None
 
     def states(self) -> list[LayerState]:

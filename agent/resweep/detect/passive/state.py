@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from resweep.detect.passive import evidence, features, levels, onset, outcome, twins, vocabulary
+from resweep.detect.passive import evidence, features, levels, onset, outcome, pinned, twins, vocabulary
 from resweep.detect.passive.book import Book
 from resweep.detect.passive.changes import FlagChange
 from resweep.detect.passive.compare import Outcome
@@ -31,7 +31,7 @@ _CLASSES: dict[str, Any] = {
     for cls in (
         evidence.Null, evidence.Period, evidence.Onset, evidence.Shares, evidence.Rise,
         features.Block, features.Memory, features.Groups,
-        levels.Finding, levels.Reference, levels.Levels, onset.Rows,
+        levels.Finding, levels.Reference, levels.Levels, onset.Rows, pinned.Pinned,
         outcome.Outcome, outcome.OutcomeAlarm, outcome.Track,
         twins.Twin, twins.Vote, twins.TwinAlarm, twins.Spread, twins.Twins,
         vocabulary.Seen, vocabulary.Vocabulary,
@@ -59,6 +59,7 @@ def load(data: bytes) -> dict[str, Monitor]:
     monitors: dict[str, Monitor] = _unpack(packed)
     for monitor in monitors.values():
         monitor.parent = monitors.get(monitor.parent_config)
+        vars(monitor).setdefault("pinned", pinned.Pinned())  # not in what earlier versions saved
         monitor.memory.passages, monitor.memory.sources = monitor.passages, monitor.sources
     return monitors
 
