@@ -17,7 +17,7 @@ import numpy as np
 from resweep.domain.errors import InputError
 from resweep.domain.estimate import estimate
 from resweep.domain.measures import RELEVANT_GRADE
-from resweep.sweep.cache import Cache, key_of
+from resweep.sweep.cache import Kept, key_of
 from resweep.sweep.calls import Ask, Calls
 from resweep.sweep.evidence import Cell, Extra
 from resweep.sweep.lists import Case, RankedList
@@ -185,7 +185,7 @@ _verdict = msgspec.json.Decoder(Verdict).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def answer_cost(wanted: Sequence[Wanted], answering: Answering, cache: Cache) -> AnswerCost:
+def answer_cost(wanted: Sequence[Wanted], answering: Answering, cache: Kept) -> AnswerCost:
     """Return what making and judging these answers will take at most, less what is answered already."""
     keys = {_answer_key(one, answering): one for one in wanted}
     made = {key: cache.get(key, ever=True) for key in keys}
