@@ -273,6 +273,22 @@ def test_what_is_missing_is_said(run: Run) -> None:
     assert "expected what to sweep" in run("sweep", "--cases", "cases.jsonl").stderr
 
 
+def test_cases_asked_under_a_filter_take_no_part_where_the_retriever_takes_none(run: Run) -> None:
+    """Another system than the traffic's would be measured; where nothing is left, nothing is swept."""
+    lines = [json.loads(line) for line in Path("cases.jsonl").read_text().splitlines()]
+    lines[0]["filters"] = {"tenant": "acme"}
+    Path("cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ("sweep", "--retriever", "swept_app:retriever", "--cases", "cases.jsonl", "--k", "1,2", "--json")
+    told = json.loads(run(*words).stdout)
+    note = (
+        f"1 of {len(lines)} cases were asked under a filter, and this retriever takes none: they take no part"
+    )
+    assert note in told["notes"]
+    Path("cases.jsonl").write_text(json.dumps(lines[0]) + "\n")
+    done = run(*words)
+    assert (done.exit_code, "name one that takes `filters`" in done.stderr) == (2, True)
+
+
 def test_the_settings_file_spares_the_flags(run: Run) -> None:
     """`resweep sweep` alone."""
     Path("resweep.toml").write_text(

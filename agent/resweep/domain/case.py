@@ -9,9 +9,10 @@ asked again.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -41,6 +42,19 @@ def question_key(query: str, filters: Mapping[str, object] | None = None) -> str
     if filters:
         text += "\x00" + "\x01".join(f"{name}={filters[name]!r}" for name in sorted(filters))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"question").hexdigest()
+
+
+def scope_of(filters: Mapping[str, object] | None) -> str:
+    """Return filter values as text, "" for none: what `filters_of` reads back."""
+    return repr(sorted(filters.items(), key=lambda item: item[0])) if filters else ""
+
+
+def filters_of(scope: str) -> dict[str, Any] | None:
+    """Return the filter values that a scope tells; None for none, and for one that is no plain data."""
+    try:
+        return dict(literal_eval(scope)) if scope else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def case_id_of(pipeline: str, question: str) -> str:
@@ -106,12 +120,13 @@ class CaseLine(msgspec.Struct, kw_only=True):
     """A case as `resweep.case/1` says it.
 
     `inclusion_probability` is that of the first sampled event, `weight` the number of traffic events the case
-    stands for, `events` every sampled event that was folded into it. `links` are where an answer is said to
-    stand, by whoever brought the case.
+    stands for, `events` every sampled event that was folded into it. `filters` are the filter or tenant
+    values it was asked under, `links` where an answer is said to stand, by whoever brought the case.
     """
 
     case_id: str
     query: str | None = None
+    filters: dict[str, Any] | None = None
     pipeline: str | None = None
     stratum: str | None = None
     inclusion_probability: float | None = None

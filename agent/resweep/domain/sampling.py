@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from resweep.domain.case import question_key
+from resweep.domain.case import question_key, scope_of
 from resweep.domain.event import RetrievalEvent
 from resweep.domain.snapshot import STRATA
 
@@ -169,7 +169,7 @@ def pooled(event: RetrievalEvent, negative: bool = False) -> Pooled:
         completed and (event.returned == 0 or event.returned < (event.asked or 0)),
         negative,
         event.user_key,
-        repr(sorted(event.filters.items(), key=lambda item: item[0])) if event.filters else "",
+        scope_of(event.filters),
     )
 
 

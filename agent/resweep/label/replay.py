@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resweep.domain.case import CaseLine, Draw, case_id_of
+from resweep.domain.case import CaseLine, Draw, case_id_of, filters_of
 from resweep.domain.event import Feedback, RetrievalEvent
 from resweep.domain.sampling import HOUR, Plan, Pooled, pooled
 from resweep.label.learning import Learnt, references
@@ -171,6 +171,7 @@ class CaseBook:
         return CaseLine(
             case_id=case_id_of(self._pipeline, key),
             query=one.query,
+            filters=filters_of(one.scope),
             pipeline=self._pipeline,
             stratum=draw.stratum,
             inclusion_probability=draw.p,

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 import msgspec
 
 from resweep.domain.batch import Batch
-from resweep.domain.case import REVIEWED_STATES, SIDES, Candidate, CaseLine, CaseRow, Draw, case_id_of
+from resweep.domain.case import (
+    REVIEWED_STATES,
+    SIDES,
+    Candidate,
+    CaseLine,
+    CaseRow,
+    Draw,
+    case_id_of,
+    scope_of,
+)
 from resweep.domain.clock import Clock, SystemClock
 from resweep.domain.event import Hit, RetrievalEvent
 from resweep.domain.sampling import HOUR, Plan, Pooled, pooled
@@ -164,7 +173,9 @@ class CaseDesk:
         new: dict[str, CaseLine] = {}
         for line in lines:
             new.setdefault(line_key(line), line)
-        questions = {key: Question(key, line.query or "") for key, line in new.items()}
+        questions = {
+            key: Question(key, line.query or "", scope_of(line.filters)) for key, line in new.items()
+        }
         for key, line in new.items():
             side = next((side for side in SIDES if side == line.split), None)
             if line.cluster and side is not None and key not in known.placed:

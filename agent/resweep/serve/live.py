@@ -42,6 +42,8 @@ CANDIDATES = (
     "rerank_depth",
     "rerank_k",
 )
+# Where a filter goes that is keys and values; expressions of a client's own cannot be made again.
+FILTERED = ("filters", "filter", "where", "metadata_filter", "metadata_filters")
 _METHODS = (*ASKS, "get_relevant_documents", "ainvoke", "aretrieve", "asearch", "__call__")
 
 
@@ -60,7 +62,8 @@ class Live:
         self._query = _query_name(parameters)
         self.context = _place(retriever, parameters, CONTEXT)
         self.candidates = _place(retriever, parameters, CANDIDATES)
-        self._made: dict[tuple[int, int | None], Callable[[str], Any]] = {}
+        self.filters = _filter_place(retriever, parameters)
+        self._made: dict[tuple[int, int | None, str], Callable[[str], Any]] = {}
         self._local = threading.local()
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -76,20 +79,27 @@ class Live:
 
     def ask(self, question: Question) -> RankedList:
         """Return what the retriever answers, in rank order."""
-        at = (question.context_k, question.candidate_k)
+        at = (question.context_k, question.candidate_k, repr(question.filters))
         with self._lock:
             if at not in self._made:
-                self._made[at] = self._at(*at)
+                if len(self._made) >= _MADE_MOST:  # as many as tenants: a copy of the retriever each
+                    self._made.clear()
+                self._made[at] = self._at(question)
             call = self._made[at]
         return self._listed(self._complete(call(question.query)), question.query)
 
-    def _at(self, context_k: int, candidate_k: int | None) -> Callable[[str], Any]:
-        """Return the function that asks at these depths."""
+    def _at(self, question: Question) -> Callable[[str], Any]:
+        """Return the function that asks at the question's depths, under its filters."""
         kwargs: dict[str, Any] = {}
-        settings: dict[str, int] = {}
-        for place, depth in ((self.context, context_k), (self.candidates, candidate_k)):
-            if place is not None and depth is not None:
-                (kwargs if place[0] == "parameter" else settings)[place[1]] = depth
+        settings: dict[str, Any] = {}
+        filters = dict(question.filters) if question.filters else None
+        for place, value in (
+            (self.context, question.context_k),
+            (self.candidates, question.candidate_k),
+            (self.filters, filters),
+        ):
+            if place is not None and value is not None:
+                (kwargs if place[0] == "parameter" else settings)[place[1]] = value
         function = self._function(_changed(self._object, settings) if settings else self._object)
         named = self._query
         if named is None:
@@ -137,6 +147,7 @@ class Live:
         return reader
 
 
+_MADE_MOST = 10_000
 Place = tuple[str, str]  # parameter, search_kwargs or attribute, and its name
 
 
@@ -188,8 +199,18 @@ def _place(
     return None
 
 
-def _changed(retriever: Any, settings: Mapping[str, int]) -> Any:
-    """Return a copy of a retriever with these depths; the retriever itself stays as it is."""
+def _filter_place(retriever: Any, parameters: Mapping[str, inspect.Parameter]) -> Place | None:
+    """Return where keys and values of a filter go; None where the retriever takes none."""
+    named = next((name for name in FILTERED if name in parameters), None)
+    if named is not None:
+        return ("parameter", named)
+    if isinstance(getattr(retriever, "search_kwargs", None), Mapping):
+        return ("search_kwargs", "filter")
+    return None
+
+
+def _changed(retriever: Any, settings: Mapping[str, Any]) -> Any:
+    """Return a copy of a retriever with these depths and filters; the retriever itself stays as it is."""
     held = getattr(retriever, "search_kwargs", None)
     changed = {"search_kwargs": {**held, **settings}} if isinstance(held, Mapping) else dict(settings)
     if hasattr(retriever, "model_copy"):  # pydantic

@@ -232,6 +232,23 @@ class Wish:
     notes: Sequence[str] = ()
 
 
+def _askable(cases: Sequence[Case], *, takes_filters: bool) -> tuple[list[Case], list[str]]:
+    """Return the cases that a retriever can be asked as they were asked, and a note on the others.
+
+    Raises UsageError where none is left.
+    """
+    filtered = [case for case in cases if case.filters]
+    if takes_filters or not filtered:
+        return list(cases), []
+    left = [case for case in cases if not case.filters]
+    told = f"{len(filtered)} of {len(cases)} cases were asked under a filter, and this retriever takes none"
+    if not any(case.kind != "unjudged" for case in left):
+        raise UsageError(
+            f"{told}: name one that takes `filters`, a mapping of keys to values, beside the question"
+        )
+    return left, [f"{told}: they take no part"]
+
+
 class LiveSweep:
     """A sweep of a live retriever, ready to be estimated and run. Raises UsageError where it cannot ask."""
 
@@ -240,11 +257,13 @@ class LiveSweep:
         self.identity = wish.identity or introspected(retriever, wish.pipeline)
         self._wish, self._cache, self._policy = wish, cache, policy
         grid = bool(wish.candidate_ks)
-        self._target = Live(retriever).target(self._version(wish.retriever), grid=grid)
+        live = Live(retriever)
+        self._target = live.target(self._version(wish.retriever), grid=grid)
+        cases, self._left = _askable(wish.cases, takes_filters=live.filters is not None)
         self._first: Target | None = None
         if wish.first_stage:
             self._first = Live(load_object(wish.first_stage)).target(self._version(wish.first_stage))
-        self._wanted = Wanted(cases=wish.cases, ks=wish.ks, candidate_ks=wish.candidate_ks)
+        self._wanted = Wanted(cases=cases, ks=wish.ks, candidate_ks=wish.candidate_ks)
 
     def _version(self, name: str) -> str:
         """Return what answers depend on: the code by its name, the config, the revision of the corpus."""
@@ -256,7 +275,7 @@ class LiveSweep:
         if self._first is None:
             return known
         depth = max((*self._wish.ks, *self._wish.candidate_ks))
-        more = estimate_calls(self._first, Wanted(cases=self._wish.cases, ks=(depth,)), self._cache)
+        more = estimate_calls(self._first, Wanted(cases=self._wanted.cases, ks=(depth,)), self._cache)
         return Estimate(
             cases=known.cases,
             least=known.least + more.least,
@@ -283,7 +302,7 @@ class LiveSweep:
             first_stage=self._first,
             pipeline=self.identity.pipeline,
             basis_hash=self.identity.basis_hash,
-            notes=wish.notes,
+            notes=[*wish.notes, *self._left],
             answering=answering,
             check=check,
         )

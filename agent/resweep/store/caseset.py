@@ -19,7 +19,9 @@ from resweep.domain.case import (
     Filter,
     Judgment,
     case_id_of,
+    filters_of,
     question_key,
+    scope_of,
     side_of,
 )
 from resweep.domain.event import Hit
@@ -203,6 +205,7 @@ def _line(row: RowMapping, graded: list[Judgment], drawn: list[Draw]) -> CaseLin
     return CaseLine(
         case_id=row["id"],
         query=row["query"],
+        filters=filters_of(document.scope),
         pipeline=row["pipeline"],
         stratum=row["stratum"],
         inclusion_probability=row["p"],
@@ -271,6 +274,7 @@ class _Import:
             slices=line.slices,
             links=line.links,
             corpus_revision=line.corpus_revision,
+            scope=scope_of(line.filters),
             own_weight=beside if abs(beside) > 1e-9 else 0.0,
         )
         state = line.state if line.state in CASE_STATES else "labelled" if judged else "candidate"
@@ -411,7 +415,7 @@ class _Import:
 
 def line_key(line: CaseLine) -> str:
     """Return the key of an imported case's question; of one without text, its id stands for it."""
-    return question_key(line.query) if line.query else question_key(f"\x01id {line.case_id}")
+    return question_key(line.query, line.filters) if line.query else question_key(f"\x01id {line.case_id}")
 
 
 def is_judged(line: CaseLine) -> bool:

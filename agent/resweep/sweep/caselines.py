@@ -80,6 +80,7 @@ def case_of(raw: Mapping[str, Any]) -> Case:
         slices=_slices(raw),
         event_id=_text(raw.get("event_id")),
         reference=_text(raw.get("reference_answer")) or None,
+        filters=raw["filters"] if isinstance(raw.get("filters"), dict) and raw["filters"] else None,
     )
 
 

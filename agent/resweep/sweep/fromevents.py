@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from resweep.domain.case import scope_of
 from resweep.domain.errors import UsageError
 from resweep.domain.event import RetrievalEvent
 from resweep.domain.sample import normalised
@@ -40,22 +41,29 @@ def _usable(event: RetrievalEvent) -> bool:
     return event.error is None and not event.partial
 
 
+_ANY = "any"  # scope: under whatever filters
+
+
 class _Index:
-    """The deepest event by id and by query."""
+    """The deepest event by id, and by query with its filters: under others, other passages answer."""
 
     def __init__(self, events: Sequence[RetrievalEvent]) -> None:
         self.by_id: dict[str, RetrievalEvent] = {}
-        self.by_query: dict[str, RetrievalEvent] = {}
+        self.by_query: dict[tuple[str, str], RetrievalEvent] = {}
         for event in events:
             self.by_id[event.id] = _deeper(self.by_id.get(event.id), event)
             if event.query:
                 words = normalised(event.query)
-                self.by_query[words] = _deeper(self.by_query.get(words), event)
+                for scope in (scope_of(event.filters), _ANY):
+                    self.by_query[words, scope] = _deeper(self.by_query.get((words, scope)), event)
 
     def of(self, case: Case) -> RetrievalEvent | None:
+        """Return the event of a case; one without filters is joined to one without, else to any."""
         found = [self.by_id.get(case.event_id or case.case_id)]
         if case.query:
-            found.append(self.by_query.get(normalised(case.query)))
+            words, scope = normalised(case.query), scope_of(case.filters)
+            alike = self.by_query.get((words, scope))
+            found.append(alike if alike or scope else self.by_query.get((words, _ANY)))
         events = [event for event in found if event is not None]
         return max(events, key=_depth_then_time, default=None)
 

@@ -40,7 +40,8 @@ class Case:
     `judgments` are grades by passage id, None where nobody judged it; `text_hashes` the text hash of a
     judged passage where known. `required` lists required facts, each as the ids of the passages that state
     it. `answerable` is False for a question without an answer in the corpus, None where nobody said.
-    `split` is None where the set is not split. `reference` is the answer that a judge compares with.
+    `split` is None where the set is not split. `filters` are what it was asked under. `reference` is the
+    answer that a judge compares with.
     """
 
     case_id: str
@@ -54,6 +55,7 @@ class Case:
     slices: Mapping[str, str] = field(default_factory=dict)
     event_id: str | None = None
     reference: str | None = None
+    filters: Mapping[str, object] | None = None
 
     @property
     def kind(self) -> CaseKind:

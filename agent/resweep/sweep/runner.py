@@ -32,11 +32,17 @@ _SCHEMA = "resweep.answers/1"
 
 
 class Question(NamedTuple):
-    """What a retriever is asked: `candidate_k` None where the sweep has no grid."""
+    """What a retriever is asked: `candidate_k` None where the sweep has no grid, `filters` None for none."""
 
     query: str
     context_k: int
     candidate_k: int | None = None
+    filters: Mapping[str, object] | None = None
+
+
+def question_of(case: Case, context_k: int, candidate_k: int | None) -> Question:
+    """Return a case as a retriever is asked it: its words, and the filters that they came with."""
+    return Question(case.query or "", context_k, candidate_k, case.filters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +155,8 @@ class Gathered:
 
 def key_for(target: Target, question: Question) -> str:
     """Return the key under which an answer is kept: equal questions to an equal version share it."""
-    return key_of(_SCHEMA, target.version, question.query, question.context_k, question.candidate_k)
+    under = (dict(question.filters),) if question.filters else ()
+    return key_of(_SCHEMA, target.version, question.query, question.context_k, question.candidate_k, *under)
 
 
 def estimate_calls(target: Target, wanted: Wanted, cache: Kept) -> Estimate:
@@ -159,8 +166,8 @@ def estimate_calls(target: Target, wanted: Wanted, cache: Kept) -> Estimate:
     everyone, some = wanted.asked(), wanted.checked()
     for candidate_k, ks in wanted.rows().items():
         for k in ks if target.takes_depth else ks[-1:]:
-            keys = {key_for(target, Question(case.query or "", k, candidate_k)) for case in everyone}
-            sample = {key_for(target, Question(case.query or "", k, candidate_k)) for case in some}
+            keys = {key_for(target, question_of(case, k, candidate_k)) for case in everyone}
+            sample = {key_for(target, question_of(case, k, candidate_k)) for case in some}
             most |= keys
             least |= keys if k == ks[-1] else sample
     there = {key for key in most if cache.get(key) is not None}
@@ -233,13 +240,13 @@ class _Row:
         lists = self.ask(cases, k)
         for case in cases:
             if case.case_id not in lists:
-                key = key_for(self.target, Question(case.query or "", k, self.candidate_k))
+                key = key_for(self.target, question_of(case, k, self.candidate_k))
                 self.into.errors[case.case_id] = self.calls.errors.get(key, "no answer")
         return lists
 
     def ask(self, cases: Sequence[Case], k: int) -> dict[str, RankedList]:
         """Return the lists at one depth by case id, in the order of the cases, without what failed."""
-        questions = {case.case_id: Question(case.query or "", k, self.candidate_k) for case in cases}
+        questions = {case.case_id: question_of(case, k, self.candidate_k) for case in cases}
         keys = {case_id: key_for(self.target, question) for case_id, question in questions.items()}
         asks = [Ask(keys[case_id], self._call(question)) for case_id, question in questions.items()]
         found = self.calls.run(asks)

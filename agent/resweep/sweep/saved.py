@@ -78,6 +78,7 @@ def _lines(evidence: Evidence, answers: Sequence[Judged]) -> Iterator[Mapping[st
             "schema": CASE_SCHEMA,
             "case_id": case.case_id,
             "query": case.query,
+            "filters": dict(case.filters) if case.filters else None,
             "weight": case.weight,
             "split": case.split,
             "answerable": case.answerable,

@@ -396,6 +396,38 @@ class TestHowARetrieverIsAsked:
         assert report.notes[0].startswith("the retriever takes no depth")
         assert [p["state"] for p in report.points] == ["measured"] * 3 + ["unreachable"]
 
+    def test_a_case_is_asked_under_the_filters_it_came_with(self, cache: Cache) -> None:
+        """The same words of two tenants are two questions, with a call and an answer each."""
+        cases = [
+            Case(case_id=tenant, query="refunds", filters={"tenant": tenant}, judgments={f"{tenant}0": 1.0})
+            for tenant in ("acme", "zenith")
+        ]
+
+        def search(query: str, k: int, filters: dict[str, str] | None = None) -> list[dict[str, str]]:
+            return [{"id": f"{(filters or {}).get('tenant')}{i}"} for i in range(k)]
+
+        wanted = Wanted(cases=cases, ks=(1, 2))
+        target = Live(search).target("v")
+        assert estimate_calls(target, wanted, cache).most == 4
+        swept = sweep_live(target, wanted, cache=cache, policy=QUICK)
+        assert swept.report.points[0]["measures"]["recall"]["mean"] == 1.0
+
+    def test_filters_go_into_search_kwargs_of_a_copy(self) -> None:
+        """As LangChain's retrievers hand them to their store."""
+        from resweep.sweep.runner import Question
+
+        class Kwargs:
+            def __init__(self) -> None:
+                self.search_kwargs: dict[str, Any] = {"k": 8}
+
+            def invoke(self, query: str) -> list[str]:
+                return [str(self.search_kwargs)]
+
+        retriever = Kwargs()
+        found = Live(retriever).ask(Question("q", 3, None, {"tenant": "acme"}))
+        assert found.texts == ["{'k': 3, 'filter': {'tenant': 'acme'}}"]
+        assert retriever.search_kwargs == {"k": 8}
+
     def test_a_grid_needs_candidates(self) -> None:
         """Said at once, with the names it may have."""
         with pytest.raises(UsageError, match="takes candidate_k \\(or fetch_k, candidates, n_candidates\\)"):

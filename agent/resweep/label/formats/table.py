@@ -37,6 +37,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 COLUMNS = (
     "case_id",
     "query",
+    "filters",
     "reference_answer",
     "link",
     "notes",
@@ -61,7 +62,7 @@ COLUMNS = (
     "last_ts",
     "events",
 )
-_JSON = ("judgments", "required", "slices", "events", "answerable")
+_JSON = ("filters", "judgments", "required", "slices", "events", "answerable")
 _NUMBERS = ("inclusion_probability", "weight", "seen", "first_ts", "last_ts")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run it
 FIELD_MAX = 1 << 20
