@@ -93,6 +93,11 @@ class Live:
         kwargs: dict[str, Any] = {}
         settings: dict[str, Any] = {}
         filters = dict(question.filters) if question.filters else None
+        if filters and self.filters is None:
+            raise UsageError(
+                f"the question was asked under a filter on {', '.join(sorted(filters))}, and this retriever "
+                "takes none: name one that takes `filters`, or leave such cases out"
+            )
         for place, value in (
             (self.context, question.context_k),
             (self.candidates, question.candidate_k),

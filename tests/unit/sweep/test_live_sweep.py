@@ -412,6 +412,13 @@ class TestHowARetrieverIsAsked:
         swept = sweep_live(target, wanted, cache=cache, policy=QUICK)
         assert swept.report.points[0]["measures"]["recall"]["mean"] == 1.0
 
+    def test_a_filter_is_never_left_out_in_silence(self) -> None:
+        """Where a retriever has no place for it, another system would be measured."""
+        from resweep.sweep.runner import Question
+
+        with pytest.raises(UsageError, match="asked under a filter on tenant, and this retriever takes none"):
+            Live(Ranked()).ask(Question("q", 3, None, {"tenant": "acme"}))
+
     def test_filters_go_into_search_kwargs_of_a_copy(self) -> None:
         """As LangChain's retrievers hand them to their store."""
         from resweep.sweep.runner import Question
