@@ -250,3 +250,34 @@ def test_what_is_no_ruling_is_refused(own: Callable[[str], str]) -> None:
     assert not raised.value.again
     with pytest.raises(CallFailedError, match="expected a text; got int"):
         models.generator(models.parse_model(own("lambda q, p: 3")), 1.0)("q", [])
+
+
+def test_a_generator_of_ones_own_may_say_what_it_cites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As places beside its text, in a mapping or an object; places that are none fail at once."""
+    code = (
+        "from types import SimpleNamespace as N\n"
+        "def a(q, p): return {'text': 'so', 'citations': [2, 1]}\n"
+        "def b(q, p): return N(content='so', citations=())\n"
+        "def c(q, p): return {'answer': 'so'}\n"
+        "def d(q, p): return {'text': 'so', 'citations': ['p1']}\n"
+    )
+    (tmp_path / "citing_generators.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one, two, three, wrong = (
+        models.generator(models.parse_model(f"citing_generators:{name}"), 5.0) for name in "abcd"
+    )
+    assert [make("q", ["x", "y"]).cited for make in (one, two, three)] == [(2, 1), (), None]
+    with pytest.raises(CallFailedError, match="expected `citations` as places of passages"):
+        wrong("q", ["x"])
+
+
+def test_an_endpoint_is_asked_to_cite_where_citations_are_wanted(server: Server) -> None:
+    """Not for the closed book: there is nothing to cite."""
+    server.script = [(200, {}, completion("so [1]"))]
+    make = models.generator(models.parse_model(f"{server.url}#m1"), 5.0, cite=True)
+    make("q", ["x"])
+    make("q", [])
+    told = [body["messages"][0]["content"] for body in server.bodies]
+    assert [models.CITE in one for one in told] == [True, False]

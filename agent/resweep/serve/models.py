@@ -22,6 +22,7 @@ ANSWER = (
     "Answer the question from the passages alone. Where they do not hold the answer, say that you do not "
     "know. Be brief."
 )
+CITE = " Cite each passage that you use by its number in brackets, as in [2], and no other."
 UNAIDED = "Answer the question. Where you do not know the answer, say so. Be brief."
 RUBRIC = (
     "You judge an answer against a reference. It is correct if it states what the reference states and "
@@ -177,15 +178,18 @@ def key_of(variable: str) -> str | None:
     return os.environ.get(variable) or os.environ.get("OPENAI_API_KEY")
 
 
-def generator(named: Named, timeout_s: float) -> Generate:
-    """Return what makes answers. A callable takes question and passages and returns a text."""
+def generator(named: Named, timeout_s: float, *, cite: bool = False) -> Generate:
+    """Return what makes answers. A callable takes question and passages and returns a text.
+
+    Or a mapping with `text` and `citations`: the places, from 1, of the passages it used. `cite`: an endpoint
+    is asked to cite passages by their numbers.
+    """
     if named.remote:
         chat = ChatModel(
             named.target, named.known().name.rpartition(" ")[2], key_of("RESWEEP_GENERATOR_KEY"), timeout_s
         )
-        return lambda question, passages: chat.chat(
-            ANSWER if passages else UNAIDED, prompt(question, passages)
-        )
+        told = ANSWER + CITE if cite else ANSWER
+        return lambda question, passages: chat.chat(told if passages else UNAIDED, prompt(question, passages))
     own = _callable(named.target)
     return lambda question, passages: _text(named.target, own(question, list(passages)))
 
@@ -215,10 +219,38 @@ def _callable(name: str) -> Callable[..., Any]:
 def _text(name: str, answer: object) -> Said:
     if isinstance(answer, str):
         return Said(answer)
-    text = getattr(answer, "content", None) or getattr(answer, "text", None)
+    fields = answer if isinstance(answer, Mapping) else _Attributes(answer)
+    text = next((fields.get(one) for one in _TEXTS if isinstance(fields.get(one), str)), None)
     if isinstance(text, str):
-        return Said(text)
+        return Said(text, cited=_places(name, fields.get("citations")))
     raise CallFailedError(f"{name}: expected a text; got {type(answer).__qualname__}", again=False)
+
+
+_TEXTS = ("content", "text", "answer")  # what an object or mapping calls its text
+
+
+class _Attributes:
+    """An object's attributes, read as a mapping is."""
+
+    def __init__(self, held: object) -> None:
+        self._held = held
+
+    def get(self, name: str) -> object:
+        """Return an attribute, None for one that is not there."""
+        return getattr(self._held, name, None)
+
+
+def _places(name: str, told: object) -> tuple[int, ...] | None:
+    """Return the places of passages that a generator says it cites; None where it says nothing of them."""
+    if told is None:
+        return None
+    if isinstance(told, Sequence) and not isinstance(told, str | bytes):
+        places = [place for place in told if isinstance(place, int) and not isinstance(place, bool)]
+        if len(places) == len(told):
+            return tuple(places)
+    raise CallFailedError(
+        f"{name}: expected `citations` as places of passages, counted from 1; got {told!r:.100}", again=False
+    )
 
 
 def _ruled(name: str, ruling: object) -> Verdict:

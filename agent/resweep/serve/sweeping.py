@@ -31,6 +31,7 @@ from resweep.sweep.recorded import load_cases
 from resweep.sweep.rules import parse_rule
 from resweep.sweep.runner import Estimate, Target, Wanted, estimate_calls, sweep_live
 from resweep.sweep.settings import Looks, SweepSettings
+from resweep.sweep.superseded import Superseded, with_superseded
 from resweep.sweep.trec import read_queries
 
 if TYPE_CHECKING:
@@ -289,6 +290,7 @@ class LiveSweep:
         watch: Watcher | None = None,
         answering: Answering | None = None,
         check: Checking | None = None,
+        superseded: Superseded | None = None,
     ) -> Sweep:
         """Sweep. Raises BudgetSpentError, InputError, UsageError."""
         wish = self._wish
@@ -306,6 +308,8 @@ class LiveSweep:
             answering=answering,
             check=check,
         )
+        if superseded is not None:
+            swept = with_superseded(swept, superseded)
         measured = {
             "how": "live",
             "retriever": wish.retriever,

@@ -9,7 +9,6 @@ from typing import Any
 from resweep.domain.errors import BudgetSpentError, InputError
 from resweep.sweep.answers import (
     MEASURE,
-    PROMPT,
     RUBRIC,
     Answering,
     Answers,
@@ -99,7 +98,7 @@ def with_answers(
     told: dict[str, Any] = {
         "generator": _model(answering.generator),
         "judge": _model(answering.judge_model),
-        "prompt": PROMPT,
+        "prompt": answering.prompt,
         "rubric": RUBRIC,
         "evidence_first": answering.evidence_first,
         "closed_book": answers.closed_book(cases, settings),

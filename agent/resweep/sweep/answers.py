@@ -19,6 +19,7 @@ from resweep.domain.estimate import estimate
 from resweep.domain.measures import RELEVANT_GRADE
 from resweep.sweep.cache import Kept, key_of
 from resweep.sweep.calls import Ask, Calls
+from resweep.sweep.citations import cited_places
 from resweep.sweep.evidence import Cell, Extra
 from resweep.sweep.lists import Case, RankedList
 from resweep.sweep.settings import SweepSettings
@@ -27,16 +28,21 @@ MEASURE = "answer_accuracy"
 MEASURED = (MEASURE,)  # what making and judging answers gives values of
 RUBRIC = "resweep.rubric/1"
 PROMPT = "resweep.prompt/1"
+CITING_PROMPT = "resweep.prompt/1 citing"  # asks beside for the numbers of the passages used
 TOKEN_CHARACTERS = 4  # of English text, about; for estimates before anything is asked
 OVERHEAD_TOKENS = 120  # of instructions and question around the passages
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a model said, and what it took; tokens 0 where the model does not tell."""
+    """What a model said, and what it took; tokens 0 where the model does not tell.
+
+    `cited` are the places of the passages it cites, from 1; None where it left them to be read in its text.
+    """
 
     text: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cited: tuple[int, ...] | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -80,7 +86,8 @@ class Answering:
     """How answers are made and judged. `evidence_first` puts relevant passages on top.
 
     Putting evidence first separates where it stands from whether it is there: what the answers gain by it is
-    what a perfect reranker could give. `tell` is told what the answers will cost, before any is asked for.
+    what a perfect reranker could give. `prompt` names what a generator is told. `tell` is told what the
+    answers will cost, before any is asked for.
     """
 
     generate: Generate
@@ -88,17 +95,23 @@ class Answering:
     generator: Model
     judge_model: Model
     evidence_first: bool = False
+    prompt: str = PROMPT
     tell: Callable[[AnswerCost], None] | None = None
 
 
 class Judged(NamedTuple):
-    """One answer with its verdict; `cell` None for the closed book."""
+    """One answer with its verdict; `cell` None for the closed book.
+
+    `cited` are the places in its prompt, from 1, of the passages it cites, `cited_ids` what stood there.
+    """
 
     case_id: str
     cell: Cell | None
     answer: str
     right: bool
     reason: str
+    cited: tuple[int, ...] = ()
+    cited_ids: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -130,11 +143,15 @@ class Answers:
 
 
 class Wanted(NamedTuple):
-    """One answer to make: for a case, from these passages, at a cell (None: the closed book)."""
+    """One answer to make: for a case, from these passages, at a cell (None: the closed book).
+
+    `ids` are those of the passages, in the same order.
+    """
 
     case: Case
     passages: tuple[str, ...]
     cell: Cell | None
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,22 +179,25 @@ def wanted_answers(
         for cell, by_case in lists.items():
             ranked = by_case.get(case.case_id)
             if ranked is not None:
-                found.append(Wanted(case, _passages(case, ranked, cell, evidence_first), cell))
+                passages = _passages(case, ranked, cell, evidence_first)
+                ids, texts = zip(*passages, strict=True) if passages else ((), ())
+                found.append(Wanted(case, texts, cell, ids))
     return found
 
 
-def _passages(case: Case, ranked: RankedList, cell: Cell, evidence_first: bool) -> tuple[str, ...]:
+def _passages(case: Case, ranked: RankedList, cell: Cell, evidence_first: bool) -> list[tuple[str, str]]:
+    """Return id and text of the passages, in the order of the prompt."""
     texts = list(ranked.texts[: cell.context_k])
     if len(texts) < min(cell.context_k, len(ranked.ids)) or any(text is None for text in texts):
         raise InputError(
             f"expected the text of every passage, got none for some of case '{case.case_id}': answers need a "
             "live retriever that returns texts"
         )
+    passages = [(ranked.ids[i], str(text)) for i, text in enumerate(texts)]
     if evidence_first:
         grades = case.judgments or {}
-        order = sorted(range(len(texts)), key=lambda i: grades.get(ranked.ids[i], 0) < RELEVANT_GRADE)
-        texts = [texts[i] for i in order]
-    return tuple(str(text) for text in texts)
+        passages.sort(key=lambda passage: grades.get(passage[0], 0) < RELEVANT_GRADE)
+    return passages
 
 
 _said = msgspec.json.Decoder(Said).decode
@@ -256,16 +276,30 @@ def make_answers(wanted: Sequence[Wanted], answering: Answering, calls: Calls) -
     for key, one in zip(keys, wanted, strict=True):
         verdict = verdicts.get(judging[key][1]) if key in judging else None
         if verdict is not None:
-            told = Judged(one.case.case_id, one.cell, said[key].text, verdict.right, verdict.reason)
-            answers.judged.append(told)
+            answers.judged.append(_judged(one, said[key], verdict))
     answers.prompt_tokens, answers.completion_tokens = calls.progress.tokens_in, calls.progress.tokens_out
     answers.usd = calls.progress.usd
     return answers
 
 
+def _judged(one: Wanted, said: Said, verdict: Verdict) -> Judged:
+    places = cited_places(said.text, said.cited, len(one.ids))
+    return Judged(
+        one.case.case_id,
+        one.cell,
+        said.text,
+        verdict.right,
+        verdict.reason,
+        places,
+        tuple(one.ids[place - 1] for place in places),
+    )
+
+
 def _answer_key(one: Wanted, answering: Answering) -> str:
     model = answering.generator
-    return key_of("resweep.answer/1", model.name, model.version, PROMPT, one.case.query, one.passages)
+    return key_of(
+        "resweep.answer/1", model.name, model.version, answering.prompt, one.case.query, one.passages
+    )
 
 
 def _verdict_key(one: Wanted, said: Said, answering: Answering) -> str:

@@ -36,8 +36,9 @@ class Report:
     `points` has a cell each, measured or not; `best_set` the context depths not shown worse than the best
     by more than `margin`, `best_cells` the same as [candidate_k, context_k]. `chosen` has null depths where
     nothing meets the constraints, and says why. `report_id` is a digest of all the rest, `made_at` (unix s)
-    left aside; `measured` says what was swept, `answers` what made and judged the answers. `regressions` are
-    the cases that lose by the choice against `comparison.against`, worst first.
+    left aside; `measured` says what was swept, `answers` what made and judged the answers,
+    `superseded` how often superseded passages are retrieved and cited. `regressions` are the cases
+    that lose by the choice against `comparison.against`, worst first.
     """
 
     pipeline: str | None
@@ -74,6 +75,7 @@ class Report:
     made_at: float | None = None
     measured: Json = field(default_factory=dict)
     answers: Json | None = None
+    superseded: Json | None = None
 
     def as_dict(self) -> Json:
         """Return the report as JSON has it."""

@@ -98,7 +98,8 @@ def _answer(one: Judged) -> dict[str, Any]:
     """Return an answer with its verdict; the depths are null for the closed book."""
     candidate_k, context_k = one.cell or (None, None)
     told = {"candidate_k": candidate_k, "context_k": context_k}
-    return {**told, "answer": one.answer, "right": one.right, "reason": one.reason}
+    cited = {"cited": list(one.cited), "cited_ids": list(one.cited_ids)}
+    return {**told, "answer": one.answer, "right": one.right, "reason": one.reason, **cited}
 
 
 def _list(candidate_k: int, context_k: int | None, run: Run, row: int) -> dict[str, Any] | None:

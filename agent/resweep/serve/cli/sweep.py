@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from resweep.sweep.engine import Sweep
     from resweep.sweep.lists import Case
     from resweep.sweep.runner import Estimate
+    from resweep.sweep.superseded import Superseded
 
 SWEEP_EXITS = {6: "the budget is spent or cannot suffice; what was answered is kept"}
 RunFile = Annotated[
@@ -113,6 +114,10 @@ def sweep(
     tolerance: Annotated[
         float | None,
         typer.Option(metavar="X", min=0, help="Differences below this are unresolved by the judge."),
+    ] = None,
+    superseded: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Ids of superseded passages: how often retrieved, and cited."),
     ] = None,
     objective: Objective = None,
     margin: Margin = None,
@@ -234,6 +239,7 @@ def sweep(
         pipeline=named,
         identity=identity,
         choosing=choosing,
+        superseded=_superseded(superseded),
     )
     choosing.check_cases(known, answers=generator is not None)
     if run:
@@ -255,6 +261,7 @@ def sweep(
                     (generator, generator_version, price),
                     (judge, judge_version, judge_price),
                     evidence_first=evidence_first,
+                    cite=superseded is not None,
                 ),
                 _checking(audit, tolerance),
             )
@@ -333,10 +340,12 @@ class _Job:
         pipeline: str | None,
         identity: Identity | None,
         choosing: Choosing,
+        superseded: Superseded | None = None,
     ) -> None:
         self.cases, self.notes = cases, notes
         self.ks, self.candidate_ks = ks, candidate_ks
         self.pipeline, self.identity, self.choosing = pipeline, identity, choosing
+        self.superseded = superseded
 
 
 class _Lists(NamedTuple):
@@ -369,11 +378,11 @@ Modelled = tuple[str | None, str, float | None]  # what was named, its version, 
 
 
 def _answering(
-    section: SweepSection, generator: Modelled, judge: Modelled, *, evidence_first: bool
+    section: SweepSection, generator: Modelled, judge: Modelled, *, evidence_first: bool, cite: bool
 ) -> Answering | None:
     """Return how answers are made and judged, None where none were asked for. Raises UsageError for half."""
     from resweep.serve import models
-    from resweep.sweep.answers import Answering
+    from resweep.sweep.answers import CITING_PROMPT, PROMPT, Answering
 
     if generator[0] is None and judge[0] is None:
         return None
@@ -382,11 +391,12 @@ def _answering(
     makes = models.parse_model(generator[0], generator[1], generator[2])
     rules = models.parse_model(judge[0], judge[1], judge[2])
     return Answering(
-        generate=models.generator(makes, section.timeout_s),
+        generate=models.generator(makes, section.timeout_s, cite=cite),
         judge=models.judge(rules, section.timeout_s),
         generator=makes.known(),
         judge_model=rules.known(),
         evidence_first=evidence_first,
+        prompt=CITING_PROMPT if cite and makes.remote else PROMPT,
         tell=_tell,
     )
 
@@ -406,6 +416,14 @@ def _checking(audit: Path | None, tolerance: float | None) -> Checking | None:
     return Checking(items=read_audit(audit), now=time.time(), tolerance=tolerance)
 
 
+def _superseded(path: Path | None) -> Superseded | None:
+    if path is None:
+        return None
+    from resweep.sweep.superseded import read_superseded
+
+    return read_superseded(path)
+
+
 def _recorded(job: _Job, lists: _Lists, *, dry_run: bool, as_json: bool) -> Sweep | None:
     from dataclasses import replace
 
@@ -413,6 +431,7 @@ def _recorded(job: _Job, lists: _Lists, *, dry_run: bool, as_json: bool) -> Swee
     from resweep.serve.sweeping import stamped_recorded
     from resweep.sweep.recorded import Source, sweep_cases
     from resweep.sweep.runner import Estimate
+    from resweep.sweep.superseded import with_superseded
 
     if dry_run:
         nothing = Estimate(cases=len(job.cases), least=0, most=0, cached=0)
@@ -431,6 +450,8 @@ def _recorded(job: _Job, lists: _Lists, *, dry_run: bool, as_json: bool) -> Swee
         basis_hash=job.identity.basis_hash if job.identity else None,
         notes=[*job.notes, *told],
     )
+    if job.superseded is not None:
+        swept = with_superseded(swept, job.superseded)
     pipeline = job.pipeline or (job.identity.pipeline if job.identity else None)
     report = replace(swept.report, pipeline=pipeline, notes=[*swept.report.notes, *bad])
     swept = replace(swept, report=report)
@@ -463,7 +484,7 @@ def _live(job: _Job, live: _Live, cache: Kept, *, dry_run: bool, as_json: bool) 
             settings = job.choosing.settings(tuple(DEFINITIONS))
             try:
                 with progress() as watch:
-                    return ready.run(settings, watch, live.answering, live.check)
+                    return ready.run(settings, watch, live.answering, live.check, job.superseded)
             except KeyboardInterrupt:
                 sys.stderr.write("interrupted: what was answered is kept; run again to go on\n")
                 raise

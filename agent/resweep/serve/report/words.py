@@ -36,6 +36,7 @@ TITLES: Mapping[str, str] = {
     "corrected": "Corrected for the judge",
     "unresolved": "Unresolved by the judge",
     "closed_book": "What the model knows unaided",
+    "superseded": "Superseded passages",
 }
 MEASURES: Mapping[str, str] = {
     "recall": "Recall",
