@@ -57,6 +57,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "langchain_core": ("resweep.record.adapters",),
     "llama_index": ("resweep.record.adapters",),
     "haystack": ("resweep.record.adapters",),
+    "ragas": ("resweep.serve.ragas_metrics",),
 }
 NUMERIC = ("numpy", "scipy", "datasketches")  # arithmetic, wherever numbers are worked on off the request
 NEVER_ON_IMPORT = (

@@ -45,12 +45,16 @@ class ChatModel:
         self._http = httpx.Client(headers=headers, timeout=timeout_s)
 
     def chat(self, system: str, user: str) -> Said:
+        """Return what the model says to instructions and a text of the user's. Raises as `ask` does."""
+        return self.ask([{"role": "system", "content": system}, {"role": "user", "content": user}])
+
+    def ask(self, messages: Sequence[Mapping[str, str]]) -> Said:
         """Return what the model says. Raises CallFailedError, with how long the server asks to wait."""
         body = {
             "model": self._model,
             "temperature": 0,
             "stream": False,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "messages": list(messages),
         }
         try:
             response = self._http.post(self._url, json=body)
@@ -117,7 +121,7 @@ def verdict_in(said: Said) -> Verdict:
 
     A judge that says both right and wrong has not decided.
     """
-    told = [one for one in _objects(said.text) if isinstance(one.get("correct"), bool)]
+    told = [one for one in objects_in(said.text) if isinstance(one.get("correct"), bool)]
     if told and all(one["correct"] is told[0]["correct"] for one in told):
         reason = str(told[-1].get("reason", ""))[:2000]
         return Verdict(told[0]["correct"], reason, said.prompt_tokens, said.completion_tokens)
@@ -127,7 +131,7 @@ def verdict_in(said: Said) -> Verdict:
     )
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in a text; one inside another is part of it."""
     at, decode = text.find("{"), json.JSONDecoder().raw_decode
     while at >= 0:
@@ -178,6 +182,11 @@ def key_of(variable: str) -> str | None:
     return os.environ.get(variable) or os.environ.get("OPENAI_API_KEY")
 
 
+def chat_model(named: Named, variable: str, timeout_s: float) -> ChatModel:
+    """Return the endpoint of a model, its key from a variable. Raises UsageError without the model's name."""
+    return ChatModel(named.target, named.known().name.rpartition(" ")[2], key_of(variable), timeout_s)
+
+
 def generator(named: Named, timeout_s: float, *, cite: bool = False) -> Generate:
     """Return what makes answers. A callable takes question and passages and returns a text.
 
@@ -185,9 +194,7 @@ def generator(named: Named, timeout_s: float, *, cite: bool = False) -> Generate
     is asked to cite passages by their numbers.
     """
     if named.remote:
-        chat = ChatModel(
-            named.target, named.known().name.rpartition(" ")[2], key_of("RESWEEP_GENERATOR_KEY"), timeout_s
-        )
+        chat = chat_model(named, "RESWEEP_GENERATOR_KEY", timeout_s)
         told = ANSWER + CITE if cite else ANSWER
         return lambda question, passages: chat.chat(told if passages else UNAIDED, prompt(question, passages))
     own = _callable(named.target)
@@ -200,9 +207,7 @@ def judge(named: Named, timeout_s: float) -> Judge:
     It may return a bool, `(bool, reason)`, or a mapping with `correct` and `reason`.
     """
     if named.remote:
-        chat = ChatModel(
-            named.target, named.known().name.rpartition(" ")[2], key_of("RESWEEP_JUDGE_KEY"), timeout_s
-        )
+        chat = chat_model(named, "RESWEEP_JUDGE_KEY", timeout_s)
         return lambda asked: verdict_in(chat.chat(RUBRIC, judging(asked)))
     own = _callable(named.target)
     return lambda asked: _ruled(named.target, own(asked.question, asked.answer, asked.reference))

@@ -33,6 +33,8 @@ from resweep.sweep.runner import Estimate, Target, Wanted, estimate_calls, sweep
 from resweep.sweep.settings import Looks, SweepSettings
 from resweep.sweep.superseded import Superseded, with_superseded
 from resweep.sweep.trec import read_queries
+from resweep.sweep.usefulness import MEASURE as USEFULNESS
+from resweep.sweep.usefulness import Weighing
 
 if TYPE_CHECKING:
     from resweep.serve.access import Access
@@ -172,7 +174,7 @@ class Choosing:
 
     def settings(self, measures: Sequence[str]) -> SweepSettings:
         """Return the settings of the sweep. Raises UsageError."""
-        known = (*measures, *ANSWER_MEASURES)
+        known = (*measures, *ANSWER_MEASURES, USEFULNESS)
         chosen = SweepSettings(
             objective=self.objective,
             margin=self.margin,
@@ -186,19 +188,22 @@ class Choosing:
         )
         return chosen if self.seed is None else replace(chosen, seed=self.seed)
 
-    def check(self, measures: Sequence[str], ks: Sequence[int], *, answers: bool) -> None:
+    def check(
+        self, measures: Sequence[str], ks: Sequence[int], *, answers: bool, ragas: bool = False
+    ) -> None:
         """Raise UsageError for what cannot be meant, before a call is paid for."""
         if not ks or min(ks) < 1:
             raise UsageError(f"expected depths k of at least 1, got {list(ks)}; give e.g. 3, 5, 8")
         chosen = self.settings(measures)
-        known = (*measures, *(MEASURED if answers else ()))
+        known = (*measures, *(MEASURED if answers else ()), *((USEFULNESS,) if ragas else ()))
         chosen.check(known)
         asked = named_in(chosen.constraint) if chosen.constraint else []
         absent = [name for name in asked if name not in known and name not in QUANTITIES]
         if absent:
+            needs = "--ragas" if absent[0] == USEFULNESS else "answers; give --generator and --judge"
             raise UsageError(
-                f"expected a constraint on what is measured, got `{absent[0]}`: it needs answers; give "
-                "--generator and --judge, or leave it out"
+                f"expected a constraint on what is measured, got `{absent[0]}`: it needs {needs}, or "
+                "leave it out"
             )
         if self.baseline is not None and self.baseline not in ks:
             told = ", ".join(map(str, ks))
@@ -291,6 +296,7 @@ class LiveSweep:
         answering: Answering | None = None,
         check: Checking | None = None,
         superseded: Superseded | None = None,
+        weighing: Weighing | None = None,
     ) -> Sweep:
         """Sweep. Raises BudgetSpentError, InputError, UsageError."""
         wish = self._wish
@@ -307,6 +313,7 @@ class LiveSweep:
             notes=[*wish.notes, *self._left],
             answering=answering,
             check=check,
+            weighing=weighing,
         )
         if superseded is not None:
             swept = with_superseded(swept, superseded)

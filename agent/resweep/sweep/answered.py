@@ -9,11 +9,12 @@ from typing import Any
 from resweep.domain.errors import BudgetSpentError, InputError
 from resweep.sweep.answers import (
     MEASURE,
+    NO_COST,
     RUBRIC,
+    AnswerCost,
     Answering,
     Answers,
     Model,
-    Wanted,
     answer_cost,
     make_answers,
     wanted_answers,
@@ -26,6 +27,8 @@ from resweep.sweep.findings.picture import percent
 from resweep.sweep.lists import Case, Lists
 from resweep.sweep.report import Report
 from resweep.sweep.settings import SweepSettings
+from resweep.sweep.usefulness import DEFINITION, Weighing, Weights
+from resweep.sweep.usefulness import MEASURE as USEFULNESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,37 +44,48 @@ class Checking:
 
 
 def answer_all(
-    cases: Sequence[Case], cells: Mapping[Cell, Lists], answering: Answering, calls: Calls
+    cases: Sequence[Case],
+    cells: Mapping[Cell, Lists],
+    answering: Answering,
+    calls: Calls,
+    also: AnswerCost = NO_COST,
 ) -> Answers:
-    """Return every answer with its verdict. Raises InputError where no case has a reference to judge by."""
+    """Return every answer with its verdict. Raises InputError where no case has a reference to judge by.
+
+    `also` is what will be asked for beside answers, within the same budget.
+    """
     wanted = wanted_answers(cases, cells, evidence_first=answering.evidence_first)
     if not wanted:
         raise InputError(
             "expected cases with a `reference_answer`, got none: a judge has nothing to compare with; add "
             "references, or sweep retrieval alone"
         )
-    _affordable(wanted, answering, calls)
+    cost = answer_cost(wanted, answering, calls.cache)
+    if answering.tell is not None:
+        answering.tell(cost)
+    check_affordable(cost, also, calls)
     answers = make_answers(wanted, answering, calls)
     answers.without_reference = sum(case.kind == "answerable" and case.reference is None for case in cases)
     return answers
 
 
-def _affordable(wanted: Sequence[Wanted], answering: Answering, calls: Calls) -> None:
-    """Tell what the answers will cost; raise BudgetSpentError where the budget cannot suffice."""
-    cost = answer_cost(wanted, answering, calls.cache)
-    if answering.tell is not None:
-        answering.tell(cost)
+def check_affordable(cost: AnswerCost, also: AnswerCost, calls: Calls) -> None:
+    """Raise BudgetSpentError where the budget cannot suffice for answers, and verdicts on passages beside."""
+    told = " and ".join(
+        f"{n} {what}" for n, what in ((cost.answers, "answers"), (also.verdicts, "passages to weigh")) if n
+    )
     policy, so_far = calls.policy, calls.progress
     for limit, used, more, what in (
         # at least one for each answer to make, and for each that was made and not judged
-        (policy.max_calls, so_far.calls, cost.verdicts, "calls"),
-        (policy.max_tokens, 0, cost.prompt_tokens, "tokens"),
-        (policy.max_usd, 0.0, cost.usd or 0.0, "USD"),
+        (policy.max_calls, so_far.calls, cost.verdicts + also.verdicts, "calls"),
+        (policy.max_tokens, 0, cost.prompt_tokens + also.prompt_tokens, "tokens"),
+        (policy.max_usd, 0.0, (cost.usd or 0.0) + (also.usd or 0.0), "USD"),
     ):
         if limit is not None and used + more > limit:
             raise BudgetSpentError(
-                f"expected a budget of about {used + more:,.6g} {what} for {cost.answers} answers, got "
-                f"{limit:g}; no answer was asked for: raise it, or sweep fewer depths or cases"
+                f"expected a budget of about {used + more:,.6g} {what} for "
+                f"{told or 'verdicts'}, got {limit:g}; no answer was asked for: raise it, or sweep fewer "
+                "depths or cases"
             )
 
 
@@ -118,6 +132,24 @@ def with_answers(
     ]
     report = replace(swept.report, answers=told, diagnosis=[*swept.report.diagnosis, *found])
     return replace(swept, report=report, answers=tuple(answers.judged))
+
+
+def with_weights(swept: Sweep, weights: Weights, weighing: Weighing) -> Sweep:
+    """Return the sweep with who weighed its passages, by which question, and what it took."""
+    told: dict[str, Any] = {
+        "measure": USEFULNESS,
+        "judge": _model(weighing.model),
+        "rubric": weighing.rubric,
+        "verdicts": weights.verdicts,
+        "prompt_tokens": weights.prompt_tokens,
+        "completion_tokens": weights.completion_tokens,
+        "usd": weights.usd,
+        "without_reference": weights.without_reference,
+        "failed": dict(weights.errors),
+    }
+    definitions = {**swept.report.definitions, USEFULNESS: DEFINITION}
+    report = replace(swept.report, ragas=told, definitions=definitions)
+    return replace(swept, report=report, weighed=tuple(weights.weighed))
 
 
 def _model(model: Model) -> dict[str, Any]:

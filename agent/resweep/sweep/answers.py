@@ -164,6 +164,9 @@ class AnswerCost:
     usd: float | None
 
 
+NO_COST = AnswerCost(answers=0, verdicts=0, prompt_tokens=0, usd=None)
+
+
 def wanted_answers(
     cases: Sequence[Case], lists: Mapping[Cell, Mapping[str, RankedList]], *, evidence_first: bool = False
 ) -> list[Wanted]:
@@ -179,14 +182,16 @@ def wanted_answers(
         for cell, by_case in lists.items():
             ranked = by_case.get(case.case_id)
             if ranked is not None:
-                passages = _passages(case, ranked, cell, evidence_first)
+                passages = passages_of(case, ranked, cell, evidence_first)
                 ids, texts = zip(*passages, strict=True) if passages else ((), ())
                 found.append(Wanted(case, texts, cell, ids))
     return found
 
 
-def _passages(case: Case, ranked: RankedList, cell: Cell, evidence_first: bool) -> list[tuple[str, str]]:
-    """Return id and text of the passages, in the order of the prompt."""
+def passages_of(
+    case: Case, ranked: RankedList, cell: Cell, evidence_first: bool = False
+) -> list[tuple[str, str]]:
+    """Return id and text of the passages, in the order of the prompt. Raises InputError without texts."""
     texts = list(ranked.texts[: cell.context_k])
     if len(texts) < min(cell.context_k, len(ranked.ids)) or any(text is None for text in texts):
         raise InputError(

@@ -20,6 +20,7 @@ from resweep.sweep.lists import Case, Lists, split_cases
 from resweep.sweep.report import Report, build_report
 from resweep.sweep.settings import SweepSettings
 from resweep.sweep.slices import Slice, slices_of
+from resweep.sweep.usefulness import Weighed
 from resweep.sweep.views import rule_views, token_views
 
 MOST_BUDGETS = 10
@@ -34,6 +35,7 @@ class Sweep:
     tune: Evidence
     holdout: Evidence | None
     answers: Sequence[Judged] = ()
+    weighed: Sequence[Weighed] = ()
 
 
 def sweep_lists(

@@ -37,8 +37,8 @@ class Report:
     by more than `margin`, `best_cells` the same as [candidate_k, context_k]. `chosen` has null depths where
     nothing meets the constraints, and says why. `report_id` is a digest of all the rest, `made_at` (unix s)
     left aside; `measured` says what was swept, `answers` what made and judged the answers,
-    `superseded` how often superseded passages are retrieved and cited. `regressions` are the cases
-    that lose by the choice against `comparison.against`, worst first.
+    `superseded` how often superseded passages are retrieved and cited, `ragas` what weighed the passages.
+    `regressions` are the cases that lose by the choice against `comparison.against`, worst first.
     """
 
     pipeline: str | None
@@ -76,6 +76,7 @@ class Report:
     measured: Json = field(default_factory=dict)
     answers: Json | None = None
     superseded: Json | None = None
+    ragas: Json | None = None
 
     def as_dict(self) -> Json:
         """Return the report as JSON has it."""

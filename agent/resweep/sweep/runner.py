@@ -17,14 +17,15 @@ import numpy as np
 
 from resweep.domain.errors import BudgetSpentError, InputError, UsageError
 from resweep.domain.measures import check_depths
-from resweep.sweep.answered import Checking, answer_all, with_answers
-from resweep.sweep.answers import Answering
+from resweep.sweep.answered import Checking, answer_all, check_affordable, with_answers, with_weights
+from resweep.sweep.answers import NO_COST, AnswerCost, Answering
 from resweep.sweep.cache import Kept, key_of
 from resweep.sweep.calls import Ask, Calls, Policy, Watcher
 from resweep.sweep.engine import Sweep, sweep_lists
 from resweep.sweep.evidence import Cell
 from resweep.sweep.lists import Case, Lists, RankedList
 from resweep.sweep.settings import Latency, SweepSettings
+from resweep.sweep.usefulness import Place, Weighing, places_of, weigh, weighing_cost
 
 SAMPLE = 20  # cases on which it is checked that lists are beginnings of one another
 P50_LEAST, P95_LEAST = 20, 100  # calls at a depth before these are told of it
@@ -354,8 +355,11 @@ def sweep_live(
     notes: Sequence[str] = (),
     answering: Answering | None = None,
     check: Checking | None = None,
+    weighing: Weighing | None = None,
 ) -> Sweep:
     """Return the sweep of a live retriever; retrieval alone, or with `answering` the answers too.
+
+    With `weighing` a model says of each passage whether it is useful, which gives Ragas' context precision.
 
     `first_stage` is what answers before the reranker; it is asked once at the greatest depth. `watch` is
     told of the progress after every answer. `check` holds a person's verdicts on some of the answers. Raises
@@ -372,9 +376,13 @@ def sweep_live(
     check_budget([estimate_calls(*stage, cache) for stage in stages], calls)
     gathered, *others = [gather_live(*stage, calls) for stage in stages]
     before = next(iter(others[0].runs.values())) if others else None
-    answers = None
-    if answering is not None:
-        answers = answer_all(wanted.cases, gathered.cells(wanted), answering, calls)
+    cells = gathered.cells(wanted)
+    places: list[Place] = []
+    passages = NO_COST
+    if weighing is not None:
+        places, passages = _to_weigh(wanted.cases, cells, weighing, calls, alone=answering is None)
+    answers = answer_all(wanted.cases, cells, answering, calls, passages) if answering else None
+    weights = weigh(wanted.cases, places, weighing, calls) if weighing else None
     swept = sweep_lists(
         wanted.cases,
         gathered.runs,
@@ -382,15 +390,35 @@ def sweep_live(
         _timed(settings, gathered.latency),
         grid=bool(wanted.candidate_ks),
         own=gathered.own,
-        extra=answers.extra() if answers else None,
+        extra={**(answers.extra() if answers else {}), **(weights.extra() if weights else {})},
         first_stage=before,
         pipeline=pipeline,
         basis_hash=basis_hash,
         notes=[*notes, *gathered.notes],
     )
+    if weighing is not None and weights is not None:
+        swept = with_weights(swept, weights, weighing)
     if answering is None or answers is None:
         return swept
     return with_answers(swept, answers, answering, wanted.cases, settings, check)
+
+
+def _to_weigh(
+    cases: Sequence[Case], cells: Mapping[Cell, Lists], weighing: Weighing, calls: Calls, *, alone: bool
+) -> tuple[list[Place], AnswerCost]:
+    """Return the passages to weigh and what that takes; raise where they are all, and cannot be afforded."""
+    places = places_of(cases, cells)
+    if not places:
+        raise InputError(
+            "expected cases with a `reference_answer`, got none: there is nothing to weigh passages by; add "
+            "references, or leave --ragas out"
+        )
+    cost = weighing_cost(places, weighing, calls.cache)
+    if weighing.tell is not None:
+        weighing.tell(cost)
+    if alone:
+        check_affordable(NO_COST, cost, calls)
+    return places, cost
 
 
 def _only(wanted: Wanted, depth: int) -> Wanted:

@@ -1,8 +1,9 @@
 """A sweep kept in a folder: its report, and what every figure in it can be followed to.
 
 `report.json` is the `resweep.report/1` object. `cases.jsonl.gz` has a line for each case (`resweep.swept/1`):
-its judgments, and the ranked lists it was measured on, with scores, sources, tokens and text hashes, and
-its answers with verdict and reason where answers were made. Passages themselves are not in it.
+its judgments, and the ranked lists it was measured on, with scores, sources, tokens and text hashes; its
+answers with verdict and reason, and the verdicts on its passages, where any were made. Passages themselves
+are not in it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,15 +63,19 @@ def pack_cases(sweep: Sweep) -> bytes:
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:
         for part in (sweep.tune, sweep.holdout):
-            for line in _lines(part, sweep.answers) if part is not None else ():
+            for line in _lines(part, sweep) if part is not None else ():
                 stream.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
     return packed.getvalue()
 
 
-def _lines(evidence: Evidence, answers: Sequence[Judged]) -> Iterator[Mapping[str, Any]]:
+def _lines(evidence: Evidence, sweep: Sweep) -> Iterator[Mapping[str, Any]]:
     judged: dict[str, list[dict[str, Any]]] = {}
-    for one in answers:
+    for one in sweep.answers:
         judged.setdefault(one.case_id, []).append(_answer(one))
+    useful: dict[str, list[dict[str, Any]]] = {}
+    for weighed in sweep.weighed:
+        told = {"passage_id": weighed.passage_id, "useful": weighed.useful, "reason": weighed.reason}
+        useful.setdefault(weighed.case_id, []).append(told)
     for row, case in enumerate(evidence.cases):
         found = [_list(candidate_k, None, run, row) for candidate_k, run in evidence.runs.items()]
         found += [_list(cell.candidate_k, cell.context_k, run, row) for cell, run in evidence.own.items()]
@@ -91,6 +96,7 @@ def _lines(evidence: Evidence, answers: Sequence[Judged]) -> Iterator[Mapping[st
             "reference_answer": case.reference,
             "lists": [one for one in found if one is not None],
             "answers": judged.get(case.case_id, []),
+            "usefulness": useful.get(case.case_id, []),
         }
 
 

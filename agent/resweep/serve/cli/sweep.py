@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from resweep.sweep.lists import Case
     from resweep.sweep.runner import Estimate
     from resweep.sweep.superseded import Superseded
+    from resweep.sweep.usefulness import Weighing
 
 SWEEP_EXITS = {6: "the budget is spent or cannot suffice; what was answered is kept"}
 RunFile = Annotated[
@@ -114,6 +115,10 @@ def sweep(
     tolerance: Annotated[
         float | None,
         typer.Option(metavar="X", min=0, help="Differences below this are unresolved by the judge."),
+    ] = None,
+    ragas: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="A metric of Ragas, asked of the judge: context_precision."),
     ] = None,
     superseded: Annotated[
         Path | None,
@@ -218,15 +223,16 @@ def sweep(
         look=look,
     )
     ks = parse_depths(k) if k else DEFAULT_DEPTHS
-    choosing.check(tuple(DEFINITIONS), ks, answers=generator is not None)
+    choosing.check(tuple(DEFINITIONS), ks, answers=generator is not None, ragas=ragas is not None)
     _check_kept(named, identity, record or write_lock, recorded=bool(run))
     _check_page(html)
-    _check_money(max_usd, price, judge_price, answers=generator is not None)
+    _check_money(
+        max_usd, *([price] if generator or not ragas else []), judge_price, asked=bool(generator or ragas)
+    )
     if run:
         asked = {"--retriever": retriever, "--candidate-k": candidate_k, "--generator": generator}
-        _for_lists_too(
-            {**asked, "--judge": judge, "--audit": audit, "--evidence-first": evidence_first, "--join": join}
-        )
+        asked |= {"--judge": judge, "--ragas": ragas}
+        _for_lists_too({**asked, "--audit": audit, "--evidence-first": evidence_first, "--join": join})
     if path is not None:
         known, notes = cases_from(CaseSource(path=path, queries=queries, smoke=smoke))
     else:
@@ -241,7 +247,7 @@ def sweep(
         choosing=choosing,
         superseded=_superseded(superseded),
     )
-    choosing.check_cases(known, answers=generator is not None)
+    choosing.check_cases(known, answers=bool(generator or ragas))
     if run:
         budgets = {"--max-calls": max_calls, "--max-tokens": max_tokens, "--max-usd": max_usd}
         lists = _Lists(run_files(run), rules, first_stage, revision, budgets)
@@ -262,8 +268,10 @@ def sweep(
                     (judge, judge_version, judge_price),
                     evidence_first=evidence_first,
                     cite=superseded is not None,
+                    ragas=ragas is not None,
                 ),
                 _checking(audit, tolerance),
+                _weighing(section, ragas, (judge, judge_version, judge_price)),
             )
             maybe = _live(job, live, cache, dry_run=dry_run, as_json=as_json)
     if maybe is None:
@@ -310,9 +318,9 @@ def _check_page(html: Path | None) -> None:
         raise UsageError(f"expected a folder for {html}, got none: make it, or name another file")
 
 
-def _check_money(most: float | None, *prices: float | None, answers: bool) -> None:
+def _check_money(most: float | None, *prices: float | None, asked: bool) -> None:
     """Raise UsageError for a budget in money of models without a price: nothing would ever be spent."""
-    if most is not None and answers and None in prices:
+    if most is not None and asked and None in prices:
         raise UsageError("expected --price and --judge-price with --max-usd: without them nothing is counted")
 
 
@@ -369,22 +377,30 @@ class _Live:
         policy: Policy,
         answering: Answering | None,
         check: Checking | None,
+        weighing: Weighing | None,
     ) -> None:
         self.target, self.first_stage, self.revision = target, first_stage, revision
         self.policy, self.answering, self.check = policy, answering, check
+        self.weighing = weighing
 
 
 Modelled = tuple[str | None, str, float | None]  # what was named, its version, the price of a million tokens
 
 
 def _answering(
-    section: SweepSection, generator: Modelled, judge: Modelled, *, evidence_first: bool, cite: bool
+    section: SweepSection,
+    generator: Modelled,
+    judge: Modelled,
+    *,
+    evidence_first: bool,
+    cite: bool,
+    ragas: bool,
 ) -> Answering | None:
     """Return how answers are made and judged, None where none were asked for. Raises UsageError for half."""
     from resweep.serve import models
     from resweep.sweep.answers import CITING_PROMPT, PROMPT, Answering
 
-    if generator[0] is None and judge[0] is None:
+    if generator[0] is None and (judge[0] is None or ragas):
         return None
     if generator[0] is None or judge[0] is None:
         raise UsageError("expected --generator and --judge together: answers are made, then judged")
@@ -405,6 +421,23 @@ def _tell(cost: AnswerCost) -> None:
     usd = "" if cost.usd is None else f", about {cost.usd:.2f} USD"
     asked = f"{cost.answers} to make, up to {cost.verdicts} to judge, about {cost.prompt_tokens:,} tokens"
     sys.stderr.write(f"answers: {asked}{usd}\n")
+
+
+def _weighing(section: SweepSection, metric: str | None, judge: Modelled) -> Weighing | None:
+    """Return how passages are weighed, None where nobody asked for it. Raises UsageError without a judge."""
+    if metric is None:
+        return None
+    from resweep.serve import models, ragas_metrics
+
+    if judge[0] is None:
+        raise UsageError("expected --judge with --ragas, https://host/v1#model: it says what is useful")
+    named = models.parse_model(judge[0], judge[1], judge[2])
+    return ragas_metrics.weighing(metric, named, section.timeout_s, _tell_weighing)
+
+
+def _tell_weighing(cost: AnswerCost) -> None:
+    usd = "" if cost.usd is None else f", about {cost.usd:.2f} USD"
+    sys.stderr.write(f"passages: {cost.verdicts} to weigh, about {cost.prompt_tokens:,} tokens{usd}\n")
 
 
 def _checking(audit: Path | None, tolerance: float | None) -> Checking | None:
@@ -484,11 +517,18 @@ def _live(job: _Job, live: _Live, cache: Kept, *, dry_run: bool, as_json: bool) 
             settings = job.choosing.settings(tuple(DEFINITIONS))
             try:
                 with progress() as watch:
-                    return ready.run(settings, watch, live.answering, live.check, job.superseded)
+                    return ready.run(
+                        settings, watch, live.answering, live.check, job.superseded, live.weighing
+                    )
             except KeyboardInterrupt:
                 sys.stderr.write("interrupted: what was answered is kept; run again to go on\n")
                 raise
-    _estimated(cost, as_json=as_json, answers=_answers_at_most(job) if live.answering else None)
+    _estimated(
+        cost,
+        as_json=as_json,
+        answers=_answers_at_most(job) if live.answering else None,
+        passages=_passages_at_most(job) if live.weighing else None,
+    )
     return None
 
 
@@ -498,20 +538,33 @@ def _answers_at_most(job: _Job) -> int:
     return (cells + 1) * sum(case.reference is not None and case.kind == "answerable" for case in job.cases)
 
 
+def _passages_at_most(job: _Job) -> int:
+    """Return how many passages are weighed at most: those of every list that may be asked for."""
+    rows = [[k for k in job.ks if k <= c] for c in job.candidate_ks] or [list(job.ks)]
+    lists = sum(sum(row) for row in rows)
+    return lists * sum(case.reference is not None and case.kind == "answerable" for case in job.cases)
+
+
 def _say_estimate(cost: Estimate) -> None:
     more = f" (up to {cost.most} where lists are not prefixes)" if cost.most > cost.least else ""
     sys.stderr.write(f"{cost.cases} cases: {cost.least} calls{more}, {cost.cached} answered already\n")
 
 
-def _estimated(cost: Estimate, *, as_json: bool, answers: int | None = None) -> None:
+def _estimated(
+    cost: Estimate, *, as_json: bool, answers: int | None = None, passages: int | None = None
+) -> None:
     """Tell what a sweep would cost, and sweep nothing."""
     _say_estimate(cost)
     if answers is not None:
         sys.stderr.write(f"answers: at most {answers} to make and {answers} to judge\n")
+    if passages is not None:
+        sys.stderr.write(f"passages: at most {passages} to weigh, fewer where depths share them\n")
     if as_json:
         told = {"cases": cost.cases, "least": cost.least, "most": cost.most, "cached": cost.cached}
         if answers is not None:
             told |= {"answers": answers, "verdicts": answers}
+        if passages is not None:
+            told |= {"passages": passages}
         frame.print_json({"schema": "resweep.estimate/1", **told})
 
 
@@ -669,7 +722,8 @@ def say_report(told: dict[str, Any]) -> None:
         if told[name]
     ]
     frame.say(f"{', '.join(counts)}, by {told['objective']}")
-    shown = list(dict.fromkeys((*SHOWN, told["objective"])))
+    ragas = (told["ragas"]["measure"],) if told["ragas"] else ()
+    shown = list(dict.fromkeys((*SHOWN, *ragas, told["objective"])))
     grid = len({point["candidate_k"] for point in told["points"]}) > 1
     columns = [*(["candidate_k"] if grid else []), "k", *shown, "tokens", ""]
     frame.table("", columns, [_row(point, told, shown, grid) for point in told["points"]])

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from resweep.serve.report import words
 from resweep.serve.report.charts import NARROW, SMALL, WIDE, Chart, Plan, Series, Value, draw
+from resweep.sweep.usefulness import MEASURE as USEFULNESS
 
 SHOWN_REGRESSIONS = 50
 FIRST_FINDINGS = 5  # the rest unfolds
@@ -233,7 +234,14 @@ def _small(plan: Plan | None) -> Chart | None:
 def _columns(report: Json) -> list[str]:
     """Return the measures that the table shows, the objective with its interval."""
     known = {name for point in report["points"] for name in point["measures"]}
-    wanted = ("recall", "all_evidence", "answer_accuracy", report["objective"], "context_precision")
+    wanted = (
+        "recall",
+        "all_evidence",
+        "answer_accuracy",
+        report["objective"],
+        "context_precision",
+        USEFULNESS,
+    )
     return [name for name in dict.fromkeys(wanted) if name in known]
 
 
@@ -336,6 +344,9 @@ def _methods(report: Json) -> list[str]:
     }
     said = [how[measured["how"]]] if measured.get("how") in how else []
     said += _answered(report["answers"]) if report.get("answers") else []
+    ragas = report.get("ragas")
+    if ragas:
+        said.append(f"Passages weighed one by one by {_model(ragas['judge'])} ({ragas['rubric']}).")
     said += [f"{note[0].upper()}{note[1:]}." for note in report["notes"][:12]]
     said += [
         f"Means: {methods['means']}.",

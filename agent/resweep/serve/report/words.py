@@ -50,6 +50,7 @@ MEASURES: Mapping[str, str] = {
     "ndcg": "nDCG",
     "judged": "Judged",
     "answer_accuracy": "Answer accuracy",
+    "ragas_context_precision": "Context precision (Ragas)",
     "faithfulness": "Faithfulness",
     "citation_validity": "Citation validity",
 }
