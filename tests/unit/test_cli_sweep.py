@@ -102,6 +102,11 @@ def test_a_live_sweep_prints_the_documented_object(run: Run) -> None:
         (("--look", "4"), "expected at most 3 looks at the holdout"),
         (("--html", "no/such/folder.html"), "expected a folder for no/such/folder.html"),
         (("--generator", "a:b", "--judge", "a:b", "--max-usd", "5"), "expected --price and --judge-price"),
+        (("--ragas", "context_precision", "--judge", "a:b"), "expected cases with a `reference_answer`"),
+        (("--constraint", "ragas_context_precision >= 0.5"), "it needs --ragas"),
+        (("--objective", "ragas_context_precision"), "expected an objective among"),
+        (("--ragas", "context_precision", "--max-usd", "5"), "expected --price and --judge-price"),
+        (("--superseded", "no-such.txt"), "expected a readable file at no-such.txt"),
         (("--seed", "-1"), "--seed"),
         (("--max-calls", "-3"), "--max-calls"),
         (("--price", "-1"), "--price"),
@@ -150,6 +155,39 @@ def test_a_dry_run_tells_of_answers_too(run: Run) -> None:
     told = json.loads(done.stdout)
     assert (told["answers"], told["verdicts"]) == (60, 60)
     assert "at most 60 to make and 60 to judge" in done.stderr
+
+
+def with_references() -> None:
+    """Give every case a reference answer."""
+    rows = [json.loads(line) for line in Path("cases.jsonl").read_text().splitlines()]
+    Path("cases.jsonl").write_text(
+        "".join(json.dumps(row | {"reference_answer": "so"}) + "\n" for row in rows)
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--ragas", "context_precision"), "expected --judge with --ragas"),
+        (("--ragas", "context_precision", "--judge", "swept_app:j"), "expected an endpoint as --judge"),
+        (("--ragas", "recall", "--judge", "http://127.0.0.1:9/v1#j"), "expected --ragas among context_prec"),
+    ],
+)
+def test_ragas_needs_an_endpoint_to_ask(words: tuple[str, ...], says: str, run: Run) -> None:
+    """Refused before a call."""
+    with_references()
+    done = run(*LIVE, *words)
+    assert (done.exit_code, says in done.stderr) == (2, True)
+    assert "swept_app" not in sys.modules
+
+
+def test_superseded_passages_are_counted_in_the_contexts_of_a_sweep(run: Run) -> None:
+    """d0 stands at rank n + 1 of question n: 5 tuning cases each of questions 1, 2, 3, 5, 6 and 7."""
+    Path("old.txt").write_text("d0\n")
+    told = report(run, "--superseded", "old.txt")["superseded"]
+    assert (told["listed"], told["citations"]) == (1, None)
+    assert [point["holding"] for point in told["points"]] == [0, 5, 15, 30, 30]
+    assert "with 1 superseded passages listed" in run(*LIVE, "--superseded", "old.txt").stdout
 
 
 def test_a_second_sweep_asks_for_nothing_a_fresh_one_for_all(run: Run) -> None:

@@ -24,7 +24,7 @@ from resweep.sweep.calls import Policy, Watcher
 from resweep.sweep.caselines import case_of
 from resweep.sweep.constraints import QUANTITIES, named_in, parse_constraint
 from resweep.sweep.engine import Sweep
-from resweep.sweep.evidence import ANSWER_MEASURES
+from resweep.sweep.evidence import ANSWER_MEASURES, USEFULNESS
 from resweep.sweep.labelled import smoke_cases
 from resweep.sweep.lists import Case
 from resweep.sweep.recorded import load_cases
@@ -33,7 +33,6 @@ from resweep.sweep.runner import Estimate, Target, Wanted, estimate_calls, sweep
 from resweep.sweep.settings import Looks, SweepSettings
 from resweep.sweep.superseded import Superseded, with_superseded
 from resweep.sweep.trec import read_queries
-from resweep.sweep.usefulness import MEASURE as USEFULNESS
 from resweep.sweep.usefulness import Weighing
 
 if TYPE_CHECKING:

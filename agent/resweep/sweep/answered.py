@@ -22,13 +22,12 @@ from resweep.sweep.answers import (
 from resweep.sweep.audit import Audit, Item, audit
 from resweep.sweep.calls import Calls
 from resweep.sweep.engine import Sweep
-from resweep.sweep.evidence import Cell
+from resweep.sweep.evidence import USEFULNESS, Cell
 from resweep.sweep.findings.picture import percent
 from resweep.sweep.lists import Case, Lists
 from resweep.sweep.report import Report
 from resweep.sweep.settings import SweepSettings
 from resweep.sweep.usefulness import DEFINITION, Weighing, Weights
-from resweep.sweep.usefulness import MEASURE as USEFULNESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,8 @@ CellState = Literal["measured", "unreachable", "impossible"]
 # The answer side: measured by a generator and a judge, these can turn over with depth.
 ANSWER_MEASURES: frozenset[str] = frozenset({"answer_accuracy", "faithfulness", "citation_validity"})
 
+USEFULNESS = "ragas_context_precision"  # weighed by a model, and a measure of the ranking all the same
+
 
 class Cell(NamedTuple):
     """One pair of depths."""

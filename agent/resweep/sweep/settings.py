@@ -11,7 +11,7 @@ from resweep.domain.estimate import DEFAULT_ALPHA, DEFAULT_STANDARD
 from resweep.domain.measures import DEFINITIONS
 from resweep.domain.resample import RESAMPLES, SEED
 from resweep.sweep.constraints import Constraint
-from resweep.sweep.evidence import ANSWER_MEASURES, Cell
+from resweep.sweep.evidence import ANSWER_MEASURES, USEFULNESS, Cell
 from resweep.sweep.rules import Rule
 
 DEFAULT_DEPTHS: tuple[int, ...] = (3, 5, 8, 10, 15, 20, 40)
@@ -75,7 +75,7 @@ class SweepSettings:
         """Return the margin in force: stated, else by what the objective can do."""
         if self.margin is not None:
             return self.margin
-        return RETRIEVAL_MARGIN if self.objective in DEFINITIONS else 0.0
+        return RETRIEVAL_MARGIN if self.objective in (*DEFINITIONS, USEFULNESS) else 0.0
 
     def check(self, measures: Sequence[str]) -> None:
         """Raise UsageError where the objective or a number cannot be meant."""

@@ -16,10 +16,9 @@ import msgspec
 from resweep.sweep.answers import TOKEN_CHARACTERS, AnswerCost, Model, passages_of
 from resweep.sweep.cache import Kept, key_of
 from resweep.sweep.calls import Ask, Calls
-from resweep.sweep.evidence import Cell, Extra
+from resweep.sweep.evidence import USEFULNESS, Cell, Extra
 from resweep.sweep.lists import Case, Lists
 
-MEASURE = "ragas_context_precision"
 EPSILON = 1e-10  # that Ragas adds to the denominator, so that no useful passage gives 0
 VERDICT_TOKENS = 60  # of one reason and verdict, about
 DEFINITION = (
@@ -92,7 +91,7 @@ class Weights:
 
     def extra(self) -> Extra:
         """Return the values for the sweep."""
-        return {MEASURE: self.values}
+        return {USEFULNESS: self.values}
 
 
 def context_precision(useful: Sequence[bool]) -> float:

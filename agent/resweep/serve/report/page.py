@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from resweep.serve.report import words
 from resweep.serve.report.charts import NARROW, SMALL, WIDE, Chart, Plan, Series, Value, draw
-from resweep.sweep.usefulness import MEASURE as USEFULNESS
+from resweep.sweep.evidence import USEFULNESS
 
 SHOWN_REGRESSIONS = 50
 FIRST_FINDINGS = 5  # the rest unfolds

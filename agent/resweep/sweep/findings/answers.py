@@ -7,7 +7,7 @@ import numpy as np
 from resweep.domain.estimate import weighted_mean
 from resweep.domain.measures import DEFINITIONS, NEVER_FALL
 from resweep.domain.resample import compare
-from resweep.sweep.evidence import Cell
+from resweep.sweep.evidence import USEFULNESS, Cell
 from resweep.sweep.findings.picture import Finding, Picture, percent
 from resweep.sweep.patterns import Move, Moves, pattern_of
 
@@ -15,7 +15,7 @@ from resweep.sweep.patterns import Move, Moves, pattern_of
 def budget_choice(picture: Picture) -> Finding | None:
     """A retrieval measure cannot show where answers peak."""
     name, margin = picture.choice.objective, picture.choice.margin
-    if name not in DEFINITIONS:
+    if name not in (*DEFINITIONS, USEFULNESS):
         return None
     why = (
         f"{name}@k never falls with k, on any corpus"
