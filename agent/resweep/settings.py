@@ -229,6 +229,15 @@ class SweepSection:
     attempts: int = _setting(3, "Attempts of a call that fails.", low=1, high=20)
     timeout_s: float = _setting(30.0, "Seconds after which a call is given up.", low=0.1)
     max_calls: int | None = _setting(None, "Calls that one sweep may make; none: no bound.", low=1)
+    pipeline: str | None = _setting(None, "Pipeline of `retriever`, for sweeps that the agent runs.")
+    by_itself: bool = _setting(
+        False,
+        "Let the agent sweep `pipeline` by itself, retrieval alone, when a flag asks for a sweep. It needs "
+        "`retriever`, `pipeline` and `max_calls`. The tuned k stays until a person accepts another.",
+    )
+    rest_hours: float = _setting(
+        24.0, "Hours between two sweeps that the agent starts by itself, at least.", low=0
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from resweep.detect.settings import DetectSettings
 from resweep.domain.errors import UsageError
 from resweep.record.options import _FROM_OUTSIDE, Options
 from resweep.serve.settings_page import render_markdown
-from resweep.serve.settings_sources import load
+from resweep.serve.settings_sources import as_environment, load
 from resweep.settings import Known
 
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -160,3 +160,19 @@ def test_the_documented_example_is_read(tmp_path: Path) -> None:
     """The last block of the page is a settings file."""
     toml(tmp_path, DOCS.read_text("utf-8").split("```toml\n")[-1].split("```")[0])
     assert load(environ={}, folder=tmp_path).settings.otlp.interval_s == 30
+
+
+def test_settings_given_to_another_process_are_the_same_there(tmp_path: Path) -> None:
+    """As variables, defaults left out."""
+    toml(
+        tmp_path,
+        '[sweep]\nby_itself = true\nmax_calls = 5\n[detect]\nholidays = ["2026-12-25", "2027-01-01"]\n',
+    )
+    made = load(environ={}, folder=tmp_path).settings
+    given = as_environment(made)
+    assert given == {
+        "RESWEEP_SWEEP_BY_ITSELF": "True",
+        "RESWEEP_SWEEP_MAX_CALLS": "5",
+        "RESWEEP_DETECT_HOLIDAYS": "2026-12-25,2027-01-01",
+    }
+    assert load(environ=given, folder=tmp_path / "elsewhere").settings == made

@@ -19,10 +19,12 @@ from resweep.schedule.ledger import StoreLedger
 from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.passive import PassiveDesk
 from resweep.schedule.runner import Runner
+from resweep.schedule.sweepdesk import SweepDesk
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.serve.exemplars import Exemplars
 from resweep.serve.jobs import Outlets, Workplace, jobs_of, lock_finder
+from resweep.serve.ownsweep import OwnSweep, wish_of
 from resweep.serve.ownwork import own_worker
 from resweep.serve.parts import (
     canary_settings,
@@ -179,6 +181,8 @@ class Agent:
         watch = LockWatch(store, desk, lock_finder(self.settings))
         folder = WorkFolder(self.where.spool / "work", work)
         cases = case_desk(self.settings, store, self.clock)
+        start = OwnSweep(settings=self.settings, where=self.where, rules=self.rules)
+        sweeps = SweepDesk(store, desk, wish_of(self.settings), start, self.clock)
         at = Workplace(
             store=store,
             desk=desk,
@@ -189,6 +193,7 @@ class Agent:
             work=work,
             work_folder=folder,
             cases=cases,
+            sweeps=sweeps,
         )
         own = own_worker(self.settings.canary, store, desk, work)
         jobs = tuple(jobs_of(self.settings, at, outlets, self.clock))
@@ -207,6 +212,7 @@ class Agent:
             work=work,
             work_folder=folder,
             cases=cases,
+            sweeps=sweeps,
             runner=runner,
             outlets=outlets,
         )
@@ -226,6 +232,7 @@ class Agent:
         desks.spool.end()
         if desks.own is not None:
             desks.own.stop()
+        _quietly("the sweep under way", desks.sweeps.stop)
         forget_address(self.where)
         if not desks.runner.stop():
             log.warning("a job still runs; its next run covers what it leaves undone")

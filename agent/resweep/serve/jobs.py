@@ -21,6 +21,7 @@ from resweep.schedule.labelwatch import LabelWatch
 from resweep.schedule.lockwatch import LockWatch
 from resweep.schedule.passive import PassiveDesk
 from resweep.schedule.suggestdesk import SuggestDesk
+from resweep.schedule.sweepdesk import SweepDesk
 from resweep.schedule.workdesk import WorkDesk
 from resweep.schedule.workfolder import WorkFolder
 from resweep.settings import Settings
@@ -42,6 +43,7 @@ WORK_S = 1.0  # between two looks into the folder of recorders without HTTP
 TIDY_S = 3600.0
 LABELLED_S = 60.0
 SUGGEST_S = 10.0
+SWEEPS_S = 15.0
 CALLS_AT_ONCE = 20  # webhook calls of one run
 NEVER_S = 10 * 365 * 86400.0  # a call that was refused for good is not made again
 
@@ -114,6 +116,7 @@ class Workplace:
     work: WorkDesk
     work_folder: WorkFolder
     cases: CaseDesk
+    sweeps: SweepDesk
 
 
 def lock_finder(settings: Settings) -> Callable[[], Path | None]:
@@ -136,6 +139,7 @@ def jobs_of(settings: Settings, at: Workplace, outlets: Outlets, clock: Clock) -
     yield Job(name="cases", timetable=every, run=lambda run: _ignore(at.cases.run(run)))
     yield from _suggesting(settings, at.store, clock)
     yield Job(name="labelled-set", timetable=Every(LABELLED_S), run=watch.run)
+    yield Job(name="sweeps", timetable=Every(SWEEPS_S), run=at.sweeps.run)
     if outlets.webhook is not None:
         caller = Caller(at.store, outlets.webhook, clock)
         yield Job(name="webhook", timetable=Every(WEBHOOK_S), run=caller.run)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 ROUTES: Mapping[str, Mapping[str, str]] = {
     "/v1/reports": {"GET": "reports", "POST": "report_in"},
     "/v1/reports/{id:str}": {"GET": "report"},
+    "/v1/sweeps": {"GET": "sweeps", "POST": "sweep"},
 }
 REPORTS_SCHEMA = "resweep.reports/1"
+SWEEPS_SCHEMA = "resweep.sweeps/1"
 
 
 class HandedOver(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +34,12 @@ class HandedOver(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     report: dict[str, Any]
     cases: str | None = None
+
+
+class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A person's wish for a sweep by the agent."""
+
+    by: str = ""
 
 
 class _Api(Protocol):
@@ -54,6 +62,22 @@ def take(store: SqlStore, raw: object) -> dict[str, object]:
 def listed(store: SqlStore, pipeline: str | None) -> dict[str, object]:
     """Return `resweep.reports/1`: the last reports in brief, the newest first."""
     return {"schema": REPORTS_SCHEMA, "reports": list(store.reports(pipeline))}
+
+
+def swept(desks: Desks) -> dict[str, object]:
+    """Return `resweep.sweeps/1`: the last sweeps by the agent itself, the newest first."""
+    return {"schema": SWEEPS_SCHEMA, "sweeps": msgspec.to_builtins(desks.sweeps.runs())}
+
+
+def ask(desks: Desks, raw: object) -> object:
+    """Start a sweep by the agent. Raises InputError for a body that is none, UsageError where none can be."""
+    try:
+        who = msgspec.convert(raw, Asked).by[:200] or "somebody"
+    except msgspec.ValidationError as error:
+        raise InputError(f'expected {{"by": name}}; {error}') from None
+    run = desks.sweeps.ask(who)
+    desks.store.record_audit(who, "sweep", run.pipeline, {"config": run.config})
+    return msgspec.to_builtins(run)
 
 
 class ReportHandlers:
@@ -84,3 +108,14 @@ class ReportHandlers:
         raw = await self._json(request)
         told = await run_in_threadpool(take, self._desks().store, raw)
         return Response(msgspec.json.encode(told), media_type="application/json")
+
+    async def sweeps(self: _Api, request: Request) -> Response:
+        """Show the sweeps that the agent ran itself."""
+        told = await run_in_threadpool(swept, self._desks())
+        return Response(msgspec.json.encode(told), media_type="application/json")
+
+    async def sweep(self: _Api, request: Request) -> Response:
+        """Start a sweep by the agent itself."""
+        wish = await self._json(request, empty={})
+        told = await run_in_threadpool(ask, self._desks(), wish)
+        return Response(msgspec.json.encode(told), HTTPStatus.ACCEPTED, media_type="application/json")

@@ -12,7 +12,7 @@ Role = Literal["viewer", "reviewer", "admin"]
 RANK: dict[Role, int] = {"viewer": 0, "reviewer": 1, "admin": 2}
 
 _VIEWER = re.compile(
-    r"GET /(metrics|v1/(status|flags|configs|accept|tuned|maintenance|reports|cases/progress))"
+    r"GET /(metrics|v1/(status|flags|configs|accept|tuned|maintenance|reports|sweeps|cases/progress))"
 )
 _REVIEWER = re.compile(
     r"GET /v1/(canaries|cases(/(lines|export|repairs|[^/]+))?|reports/[^/]+)"

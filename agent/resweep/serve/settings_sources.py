@@ -65,6 +65,19 @@ def load(
     return Loaded(settings=settings, origins=origins, file=path)
 
 
+def as_environment(settings: Settings) -> dict[str, str]:
+    """Return settings as the variables that give them to another process, defaults left out.
+
+    `severities` have no variable and stay with the file.
+    """
+    given: dict[str, str] = {}
+    for one in known():
+        value = getattr(getattr(settings, one.section), one.name)
+        if value != one.default:
+            given[one.variable] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return given
+
+
 def _file(file: Path | None, environ: Mapping[str, str], folder: Path) -> Path | None:
     if file is None and (named := environ.get(f"{PREFIX}SETTINGS")):
         file = Path(named)

@@ -210,6 +210,11 @@ class Choosing:
 
     def check_cases(self, cases: Sequence[Case], *, answers: bool) -> None:
         """Raise UsageError where no case holds what is to be measured, before a call is paid for."""
+        if not any(case.kind != "unjudged" for case in cases):
+            raise UsageError(
+                f"expected judged cases, got {len(cases)} unjudged ones: judge some (`resweep cases`), or "
+                "name a file whose lines hold `judgments`"
+            )
         tuning = [case for case in cases if case.kind == "answerable" and case.split != "holdout"]
         if self.objective == "evidence_coverage" and not any(case.required for case in tuning):
             raise UsageError(
